@@ -1,0 +1,52 @@
+# make run: serve Palimpsest.  make test: run the tests.  make check: lint, types, walls.
+PYTHON ?= python3
+PORT ?= 8000
+BIN := .venv/bin
+
+.PHONY: run test check bench lock setup setup-dev clean
+.DEFAULT_GOAL := run
+
+run: setup
+	@DEBUG=$${DEBUG-1} $(BIN)/python manage.py migrate --verbosity 0
+	@DEBUG=$${DEBUG-1} exec $(BIN)/python manage.py serve --port $(PORT)
+
+setup: .venv/run.stamp
+setup-dev: .venv/dev.stamp
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Palimpsest needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv .venv
+
+.venv/run.stamp: requirements.txt | .venv/bin/python
+	@echo "Installing (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/dev.stamp: requirements-dev.txt | .venv/bin/python
+	@echo "Installing for the tests (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+test: setup-dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: setup-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/djade --check $$(git ls-files 'templates/*.html')
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check
+
+bench: setup-dev
+	$(BIN)/python -m tests.bench $(ARGS)
+
+# One resolution for all supported Pythons; uv only resolves, pip installs.
+lock: setup-dev
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet pyproject.toml --extra redis --extra postgres --group dev -o requirements-dev.txt
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet pyproject.toml -c requirements-dev.txt -o requirements.txt
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,116 @@
+"""The socket: parse, authorise, subscribe, forward. It never streams itself."""
+
+from typing import Any
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from chatapp import frames, runner
+from chatapp.access import conversation_for
+from chatapp.events import Event, Hello, Refused, TurnEnded, TurnText, broadcast, group_name
+from chatapp.words import start_refused
+from memory import store
+from memory.models import Conversation, Turn
+
+NO_USER, NO_CONVERSATION = 4401, 4404
+
+
+class ChatConsumer(AsyncWebsocketConsumer):
+    """One open page of one conversation."""
+
+    conversation: Conversation | None = None
+
+    async def connect(self) -> None:
+        await self.accept()
+        user = self.scope.get("user")
+        if not getattr(user, "is_authenticated", False):
+            await self.close(NO_USER)
+            return
+        try:
+            conversation_id: UUID = self.scope["url_route"]["kwargs"]["conversation_id"]
+            conversation = await database_sync_to_async(conversation_for)(user, conversation_id)
+        except Http404:
+            await self.close(NO_CONVERSATION)
+            return
+        # Listen first, read the state after: nothing falls between the two.
+        await self.channel_layer.group_add(group_name(conversation.pk), self.channel_name)
+        await self._recover(conversation)
+        turn = await database_sync_to_async(store.running_turn)(conversation_id=conversation.pk)
+        self.conversation = conversation
+        await self._tell(Hello(turn.number if turn else None, conversation.memory_revision))
+
+    async def disconnect(self, code: int) -> None:
+        if self.conversation is not None:
+            group = group_name(self.conversation.pk)
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self.conversation is None:
+            return
+        try:
+            frame = frames.parse(text_data)
+        except frames.BadFrame as error:
+            await self._tell(error.refusal)
+            return
+        match frame:
+            case frames.Send(frame_id, text):
+                await self._start(frame_id, text, None)
+            case frames.Retry(frame_id, number):
+                await self._start(frame_id, None, number)
+            case frames.Stop(number):
+                if turn := await self._turn(number):
+                    await runner.get_runner().stop_turn(turn)
+            case frames.Resume(number):
+                await self._resume(number)
+
+    async def send_frame(self, message: dict[str, Any]) -> None:
+        """Forward a frame of the conversation's group."""
+        await self.send(text_data=message["text"])
+
+    async def _tell(self, event: Event) -> None:
+        await self.send(text_data=event.frame())
+
+    async def _start(self, frame_id: str, text: str | None, replaces: int | None) -> None:
+        assert self.conversation is not None
+        try:
+            await runner.get_runner().start_turn(
+                conversation_id=self.conversation.pk,
+                model=self.conversation.model,
+                client_id=frame_id,
+                text=text,
+                replaces=replaces,
+            )
+        except (store.Busy, store.IdReused, store.NotLast) as error:
+            code, words = start_refused(error)
+            await self._tell(Refused(code, words, frame_id))
+        except Conversation.DoesNotExist:
+            await self.close(NO_CONVERSATION)
+
+    async def _turn(self, number: int) -> Turn | None:
+        assert self.conversation is not None
+        turn = await Turn.objects.filter(conversation=self.conversation, number=number).afirst()
+        if turn is None:
+            await self._tell(Refused("no-turn", _("There is no such turn.")))
+        return turn
+
+    async def _resume(self, number: int) -> None:
+        """Send the reply so far: live where this process writes it, else as last saved."""
+        assert self.conversation is not None
+        await self._recover(self.conversation)
+        turn = await self._turn(number)
+        if turn is None:
+            return
+        live = runner.get_runner().text_of(turn.pk)
+        await self._tell(TurnText(number, turn.partial if live is None else live, turn.state))
+
+    async def _recover(self, conversation: Conversation) -> None:
+        """Mark a turn that its process left behind, and tell every page."""
+        turn = await database_sync_to_async(store.recover_conversation)(
+            conversation_id=conversation.pk
+        )
+        if turn is not None:
+            ended = TurnEnded(turn.number, turn.state, 0, "interrupted")
+            await broadcast(self.channel_layer, conversation.pk, ended)

@@ -1,0 +1,104 @@
+"""What happens in a turn and in the memory, as values and as frames of docs/protocol.md."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that every open page of a conversation is told. `type` is the frame's type."""
+
+    type: ClassVar[str]
+
+    def frame(self) -> str:
+        """The event as the JSON text of a frame."""
+        return json.dumps({"type": self.type, **asdict(self)}, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(Event):
+    type = "hello"
+    turn: int | None
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted(Event):
+    type = "turn.started"
+    turn: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStatus(Event):
+    """`phase` is "compacting", "waiting" or "streaming"; whole `seconds` in it."""
+
+    type = "turn.status"
+    turn: int
+    phase: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDelta(Event):
+    """`offset` counts code points of the reply."""
+
+    type = "turn.delta"
+    turn: int
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnText(Event):
+    type = "turn.text"
+    turn: int
+    text: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTick(Event):
+    type = "turn.tick"
+    turn: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded(Event):
+    type = "turn.ended"
+    turn: int
+    state: str
+    length: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChanged(Event):
+    type = "memory.changed"
+    revision: int
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Event):
+    """A frame was refused; `message` in words, `id` that of the frame."""
+
+    type = "error"
+    code: str
+    message: str
+    id: str = ""
+
+
+def group_name(conversation_id: UUID) -> str:
+    """The channel layer's group of a conversation's open pages."""
+    return f"chat.{conversation_id}"
+
+
+async def broadcast(layer: Any, conversation_id: UUID, event: Event) -> None:
+    """Tell every open page of the conversation. The layer may lose it: clients notice gaps."""
+    await layer.group_send(
+        group_name(conversation_id), {"type": "send.frame", "text": event.frame()}
+    )

@@ -1,0 +1,77 @@
+"""`manage.py serve`: Palimpsest on Daphne, with an orderly end."""
+
+import asyncio
+import signal
+import socket
+from argparse import ArgumentParser
+from typing import Any
+
+from daphne.endpoints import build_endpoint_description_strings
+from daphne.server import Server, reactor
+from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
+from django.core.management.base import BaseCommand, CommandError
+from django.utils.translation import gettext as _
+
+from chatapp.asgi import application
+from chatapp.provider import is_demo, target_for
+from chatapp.runner import get_runner
+from memory.encodings import counter_for
+
+# The largest WebSocket message and frame, in bytes; a larger one closes the socket with 1009.
+MAX_FRAME = 1_048_576
+
+
+class Command(BaseCommand):
+    help = "Serve Palimpsest with Daphne."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8000)
+
+    def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
+        self.check()
+        _refuse_taken(host, port)
+        counter_for(target_for("").model)  # load the vocabulary now, not with the first message
+        server: Server = Server(
+            application=ASGIStaticFilesHandler(application),
+            endpoints=build_endpoint_description_strings(host=host, port=port),
+            signal_handlers=False,
+            ready_callable=lambda: reactor.callLater(0, self._ready, server, host, port),
+            websocket_max_message_size=MAX_FRAME,
+            websocket_max_frame_size=MAX_FRAME,
+            server_name="palimpsest",
+        )
+        server.run()
+
+    def _ready(self, server: Server, host: str, port: int) -> None:
+        """Called in the running loop once the server listens."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            # The turns first, so that what they wrote is stored, then the server.
+            closing = loop.create_task(get_runner().close())
+            closing.add_done_callback(lambda _task: server.stop())
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                loop.add_signal_handler(number, end)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda *_args: loop.call_soon_threadsafe(end))
+        name = f"[{host}]" if ":" in host else host
+        model = _("demo model (rule-based)") if is_demo() else target_for("").model
+        self.stdout.write(f"Palimpsest on http://{name}:{port}  ({model}); Ctrl+C ends it")
+        self.stdout.flush()
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """Say in one line that the port is taken, instead of a traceback from the server."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise CommandError(
+                f"Port {port} of {host} cannot be used ({error.strerror}). "
+                f"Choose another one: make run PORT={port + 1}"
+            ) from error

@@ -1,0 +1,273 @@
+"""The only module that speaks to a provider: typed deltas, errors, usage.
+
+One path for every server: the openai client over a transport that notes the hash of what it sends.
+Without any setting the transport is the demo model.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import openai
+from django.conf import settings
+
+from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
+from memory.core.wire import body_hash
+from memory.encodings import counter_for
+from memory.service import Target
+from memory.summarizer import Complete, Completion, CompletionFailed
+
+# The window assumed where nobody says one, in tokens: what small local models have at least.
+UNKNOWN_WINDOW = 8_192
+SUMMARY_TEMPERATURE = 0.3
+
+
+class ProviderError(Exception):
+    """A request failed. `code` names the kind, `detail` is the provider's own words."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(code)
+        self.code = code
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The request has left the process; the SHA-256 of its canonical body."""
+
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The next piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the provider counted, in tokens; the last report of a stream is the one that holds."""
+
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The provider's reason for the end: "stop", "length", "content_filter", ..."""
+
+    reason: str
+
+
+Delta = Sent | Text | Usage | Finish
+
+_sent: ContextVar[list[str]] = ContextVar("sent_hashes")
+
+
+class NotingTransport(httpx2.AsyncBaseTransport):
+    """Passes requests on, noting the hash of the body that really goes out."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        hashes = _sent.get(None)
+        if hashes is not None:
+            hashes.append(body_hash(json.loads(await request.aread())))
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def is_demo() -> bool:
+    """Whether nothing is configured, so that the demo model answers."""
+    return not settings.LLM_BASE_URL and not settings.LLM_API_KEY
+
+
+def default_model() -> str:
+    return DEMO_MODEL if is_demo() else settings.LLM_MODEL
+
+
+def target_for(model: str) -> Target:
+    """Where requests for a conversation's model go; "" is the configured default."""
+    name = default_model() if is_demo() else model or settings.LLM_MODEL
+    window = DEMO_WINDOW if is_demo() else settings.LLM_CONTEXT_WINDOW or UNKNOWN_WINDOW
+    options = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
+    return Target(name, settings.LLM_CONTEXT_WINDOW or window, options)
+
+
+def usage_counts(usage: Any) -> dict[str, int]:
+    """The whole-number counts of a usage object, whatever else a server put there."""
+    if not isinstance(usage, dict):
+        return {}
+    return {
+        key: value
+        for key, value in usage.items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+
+
+class Provider:
+    """A client of the configured server (or of `transport`, or of the demo model)."""
+
+    def __init__(self, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        if transport is None and is_demo():
+            counter = counter_for(DEMO_MODEL)
+            transport = DemoTransport(settings.DEMO_SECONDS_PER_TOKEN, count=counter.count)
+        inner = transport or httpx2.AsyncHTTPTransport(
+            limits=httpx2.Limits(max_connections=200, max_keepalive_connections=20)
+        )
+        timeout = httpx2.Timeout(
+            settings.LLM_FIRST_TOKEN_SECONDS, connect=settings.LLM_CONNECT_SECONDS
+        )
+        self._client = openai.AsyncOpenAI(
+            api_key=settings.LLM_API_KEY or "none",
+            base_url=settings.LLM_BASE_URL or None if not is_demo() else "http://demo.invalid/v1",
+            max_retries=0,
+            timeout=timeout,
+            http_client=httpx2.AsyncClient(transport=NotingTransport(inner), timeout=timeout),
+        )
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def stream(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
+        """Send a request and yield what comes back. Raises ProviderError.
+
+        The body goes out as given; its hash is yielded before the first delta, and also where the
+        provider refuses the request (then the error is raised).
+        """
+        hashes: list[str] = []
+        _sent.set(hashes)
+        announced = False
+        try:
+            async with (
+                asyncio.timeout(settings.LLM_TOTAL_SECONDS),
+                self._client.chat.completions.with_streaming_response.create(**body) as response,
+            ):
+                yield Sent(hashes[-1])
+                announced = True
+                source = httpx2.EventSource(response.http_response)
+                async with aclosing(self._events(source)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+            return
+        except TimeoutError:
+            failure = ProviderError("timeout")
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            failure = as_provider_error(error)
+        if hashes and not announced and failure.code != "connect":
+            yield Sent(hashes[-1])
+        raise failure
+
+    async def _events(self, source: httpx2.EventSource) -> AsyncGenerator[Delta, None]:
+        finished = False
+        events = aiter(source)
+        while True:
+            try:
+                async with asyncio.timeout(settings.LLM_IDLE_SECONDS):
+                    event = await anext(events)
+            except StopAsyncIteration:
+                break
+            if event.data.strip() == "[DONE]":
+                break
+            if not event.data.strip():
+                continue
+            for delta in parse(event.event, event.data):
+                finished = finished or isinstance(delta, Finish)
+                yield delta
+        if not finished:
+            raise ProviderError("stream", "the stream ended before the reply did")
+
+    def completer(self, model: str) -> Complete:
+        """A function that asks `model` for one whole answer, for the summariser."""
+
+        async def complete(messages: Sequence[dict[str, str]], limit: int) -> Completion:
+            try:
+                raw = self._client.chat.completions.with_raw_response
+                response = await raw.create(
+                    model=model,
+                    messages=list(messages),  # type: ignore[arg-type]
+                    max_tokens=limit,
+                    temperature=SUMMARY_TEMPERATURE,
+                )
+                data = json.loads(response.text)
+            except (openai.OpenAIError, httpx2.HTTPError) as error:
+                raise CompletionFailed(as_provider_error(error).code) from error
+            except ValueError as error:
+                raise CompletionFailed("bad-answer") from error
+            return completion_from(data, model)
+
+        return complete
+
+
+def completion_from(data: Any, model: str) -> Completion:
+    """The answer in a chat completion. Raises CompletionFailed for one without a choice."""
+    try:
+        choice = data["choices"][0]
+        text = choice["message"].get("content") or ""
+        finish = "tool_calls" if choice["message"].get("tool_calls") else choice["finish_reason"]
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise CompletionFailed("bad-answer") from error
+    if not isinstance(text, str):
+        raise CompletionFailed("bad-answer")
+    return Completion(text, finish or "stop", model, usage_counts(data.get("usage")))
+
+
+def parse(event: str, data: str) -> list[Delta]:
+    """The deltas in one event of a stream. Raises ProviderError for an error event.
+
+    Chunks without a choice, without a delta or with null content are legal and carry nothing.
+    """
+    try:
+        chunk = json.loads(data)
+    except ValueError as error:
+        code = "server" if event == "error" else "stream"
+        raise ProviderError(code, data[:500]) from error
+    if not isinstance(chunk, dict):
+        raise ProviderError("stream", data[:500])
+    if chunk.get("error"):
+        detail = chunk["error"]
+        message = detail.get("message") if isinstance(detail, dict) else detail
+        raise ProviderError("server", str(message)[:500])
+    deltas: list[Delta] = []
+    choices = chunk.get("choices") or []
+    choice = choices[0] if choices and isinstance(choices[0], dict) else {}
+    content = (choice.get("delta") or {}).get("content")
+    if isinstance(content, str) and content:
+        deltas.append(Text(content))
+    if isinstance(choice.get("finish_reason"), str):
+        deltas.append(Finish(choice["finish_reason"]))
+    counts = usage_counts(chunk.get("usage"))
+    if counts:
+        deltas.append(Usage(counts))
+    return deltas
+
+
+def as_provider_error(error: Exception) -> ProviderError:
+    """The kind of a client's error, for words the user understands."""
+    detail = str(error)[:500]
+    match error:
+        case openai.APITimeoutError() | httpx2.TimeoutException():
+            return ProviderError("timeout", detail)
+        case openai.AuthenticationError() | openai.PermissionDeniedError():
+            return ProviderError("auth", detail)
+        case openai.RateLimitError():
+            return ProviderError("rate-limit", detail)
+        case openai.NotFoundError():
+            return ProviderError("no-model", detail)
+        case openai.APIStatusError():
+            too_long = "context_length" in detail or "context length" in detail.lower()
+            if too_long:
+                return ProviderError("too-long", detail)
+            return ProviderError("server" if error.status_code >= 500 else "refused", detail)
+        case openai.APIConnectionError():
+            return ProviderError("connect", detail)
+        case _:
+            return ProviderError("stream", detail)

@@ -1,0 +1,310 @@
+"""Owns running turns: claim, heartbeat, flush, broadcast, stop, recover.
+
+A turn runs in a task of its own, independent of any socket. Text is coalesced into frames, the
+reply so far is saved once a second, and whoever missed something asks for it again.
+"""
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Coroutine
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import DatabaseError
+
+from chatapp import agent
+from chatapp.events import (
+    Event,
+    MemoryChanged,
+    TurnDelta,
+    TurnEnded,
+    TurnStarted,
+    TurnStatus,
+    TurnTick,
+    broadcast,
+)
+from chatapp.provider import Provider, ProviderError, target_for
+from memory import service, store
+from memory.core.messages import Message
+from memory.core.planning import WindowTooSmall
+from memory.core.text import clean
+from memory.encodings import counted, counter_for
+from memory.models import MemoryEvent, Turn, TurnState
+from memory.summarizer import Ladder
+
+logger = logging.getLogger(__name__)
+
+# Seconds: between two frames of text; between two saves of the reply; between two signs of life.
+FLUSH, SAVE, STATUS = 0.04, 1.0, 2.0
+# How long a reset waits for the turn that it stops, in seconds.
+STOP_WAIT = 5.0
+
+
+@dataclass(eq=False)
+class Live:
+    """A turn that runs in this process. `text` is the reply so far, `told` how many of its code
+    points were broadcast; times are those of the monotonic clock."""
+
+    turn: Turn
+    conversation_id: UUID
+    text: str = ""
+    told: int = 0
+    phase: str = "waiting"
+    since: float = field(default_factory=time.monotonic)
+    stopping: bool = False
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Runner:
+    """The turns of one process. One per process: `get_runner`."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self._live: dict[int, Live] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._channel = ""
+
+    # Starting and stopping
+
+    async def start_turn(
+        self,
+        *,
+        conversation_id: UUID,
+        model: str,
+        client_id: str,
+        text: str | None,
+        replaces: int | None = None,
+    ) -> Turn:
+        """Claim the conversation, store the user's message and run the turn.
+
+        `text` None takes the text of the turn that is replaced. The same client id gives the same
+        turn again. Raises store.Busy, store.IdReused, store.NotLast.
+        """
+        await self._listen()
+        counter = counter_for(target_for(model).model)
+        message = None if text is None else await counted(Message("user", text), counter)
+        turn: Turn
+        turn, new = await database_sync_to_async(store.start_turn)(
+            conversation_id=conversation_id,
+            client_id=client_id,
+            message=message,
+            encoding=counter.name,
+            owner=self._channel,
+            replaces=replaces,
+        )
+        if new:
+            live = Live(turn, conversation_id)
+            self._live[turn.pk] = live
+            # Before the task runs, so that no page hears of text before it hears of the turn.
+            await self._tell(live, TurnStarted(turn.number, client_id))
+            live.task = self._spawn(self._run(live))
+            if live.stopping:
+                live.task.cancel()
+        return turn
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that is independent of whoever asked for it and referenced until it ends."""
+        task = asyncio.create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("a task of the runner failed", exc_info=error)
+
+    async def stop_turn(self, turn: Turn) -> None:
+        """Stop a running turn, in this process or in the one that owns it."""
+        if self._cancel(turn.pk):
+            return
+        await database_sync_to_async(store.request_stop)(turn_id=turn.pk)
+        if turn.owner:
+            layer = get_channel_layer()
+            await layer.send(turn.owner, {"type": "turn.stop", "turn_id": turn.pk})
+
+    def _cancel(self, turn_id: int) -> bool:
+        live = self._live.get(turn_id)
+        if live is None:
+            return False
+        if not live.stopping:
+            live.stopping = True
+            if live.task is not None:
+                live.task.cancel()
+        return True
+
+    async def stop_and_wait(self, turn: Turn) -> bool:
+        """Stop a turn and wait until it has ended; False if it did not in time."""
+        await self.stop_turn(turn)
+        running = Turn.objects.filter(pk=turn.pk, state=TurnState.RUNNING)
+        try:
+            async with asyncio.timeout(STOP_WAIT):
+                while await running.aexists():  # noqa: ASYNC110  (it may run elsewhere)
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _listen(self) -> None:
+        """Listen, once, for stops that arrive through another process."""
+        layer = get_channel_layer()
+        if self._channel:
+            return
+        self._channel = await layer.new_channel("runner")
+
+        async def listen() -> None:
+            while True:
+                self._cancel((await layer.receive(self._channel))["turn_id"])
+
+        self._spawn(listen())
+
+    async def close(self) -> None:
+        """End every turn as interrupted, with the text so far, and the provider's connections."""
+        running = [live.task for live in self._live.values() if live.task]
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*running, *tasks, return_exceptions=True)
+        await self.provider.aclose()
+
+    def text_of(self, turn_id: int) -> str | None:
+        """The reply so far of a turn of this process, or None."""
+        live = self._live.get(turn_id)
+        return live.text if live else None
+
+    # Running
+
+    async def _run(self, live: Live) -> None:
+        state, code, detail = TurnState.FAILED, "internal", ""
+        beat = asyncio.create_task(self._beat(live))
+        try:
+            async with aclosing(agent.run_turn(live.turn, self.provider)) as steps:
+                async for step in steps:
+                    if isinstance(step, agent.Ended):
+                        state, code = step.state, ""
+                    else:
+                        await self._take(live, step)
+        except ProviderError as error:
+            code, detail = error.code, error.detail
+        except WindowTooSmall as error:
+            code, detail = f"window-{error.part}", f"{error.tokens}/{error.usable}"
+        except asyncio.CancelledError:
+            code = ""
+            state = TurnState.STOPPED if live.stopping else TurnState.INTERRUPTED
+        finally:
+            beat.cancel()
+            await asyncio.shield(self._finish(live, state, code, detail))
+        if state == TurnState.COMPLETE:
+            await self._compact_after(live)
+
+    async def _take(self, live: Live, step: agent.Step) -> None:
+        match step:
+            case agent.Piece(text):
+                if live.phase != "streaming":
+                    await self._enter(live, "streaming")
+                live.text += clean(text)
+                live.news.set()
+            case agent.Phase(name):
+                await self._enter(live, name)
+            case agent.Changed(event):
+                await self._tell_memory(live.conversation_id, event)
+
+    async def _enter(self, live: Live, phase: str) -> None:
+        live.phase, live.since = phase, time.monotonic()
+        await self._tell(live, TurnStatus(live.turn.number, phase, 0))
+
+    async def _finish(self, live: Live, state: TurnState, code: str, detail: str) -> None:
+        """Store the end of the turn, then tell it: whoever fetches after the frame sees it."""
+        await self._flush(live)
+        counter = counter_for(target_for(live.turn.conversation.model).model)
+        reply = None
+        if live.text.strip():
+            reply = await counted(Message("assistant", live.text), counter)
+        try:
+            await database_sync_to_async(store.finish_turn)(
+                turn_id=live.turn.pk,
+                state=state,
+                reply=reply,
+                encoding=counter.name,
+                error_code=code,
+                error_detail=detail,
+            )
+        except ObjectDoesNotExist:
+            logger.info("turn %s was deleted while it ran", live.turn.pk)
+        finally:
+            self._live.pop(live.turn.pk, None)
+        await self._tell(live, TurnEnded(live.turn.number, state, len(live.text), code))
+
+    async def _beat(self, live: Live) -> None:
+        """Flush text soon after it came, save it once a second, and give signs of life."""
+        saved = told = time.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(SAVE):
+                    await live.news.wait()
+                await asyncio.sleep(FLUSH)
+                await self._flush(live)
+            except TimeoutError:
+                pass
+            now = time.monotonic()
+            if now - saved >= SAVE:
+                saved = now
+                await self._save(live)
+            if now - told >= STATUS:
+                told = now
+                seconds = int(now - live.since)
+                await self._tell(live, TurnStatus(live.turn.number, live.phase, seconds))
+                await self._tell(live, TurnTick(live.turn.number, live.told))
+
+    async def _save(self, live: Live) -> None:
+        try:
+            stop = await database_sync_to_async(store.save_partial)(
+                turn_id=live.turn.pk, partial=live.text
+            )
+        except DatabaseError:
+            logger.warning("the reply so far could not be saved; trying again", exc_info=True)
+            return
+        if stop:
+            self._cancel(live.turn.pk)
+
+    async def _flush(self, live: Live) -> None:
+        live.news.clear()
+        piece, offset = live.text[live.told :], live.told
+        if piece:
+            live.told += len(piece)
+            await self._tell(live, TurnDelta(live.turn.number, offset, piece))
+
+    async def _compact_after(self, live: Live) -> None:
+        """Compact in the background, if the policy says so."""
+        target = target_for(live.turn.conversation.model)
+        assembled = await database_sync_to_async(service.assemble)(
+            conversation_id=live.conversation_id, target=target
+        )
+        if service.wants_compaction(assembled, before_request=False):
+            outcome = await agent.compact(live.turn.conversation, self.provider, Ladder())
+            if outcome.event:
+                await self._tell_memory(live.conversation_id, outcome.event)
+
+    # Telling
+
+    async def _tell(self, live: Live, event: Event) -> None:
+        await broadcast(get_channel_layer(), live.conversation_id, event)
+
+    async def _tell_memory(self, conversation_id: UUID, event: MemoryEvent) -> None:
+        changed = MemoryChanged(event.revision, event.kind)
+        await broadcast(get_channel_layer(), conversation_id, changed)
+
+
+@cache
+def get_runner() -> Runner:
+    """The runner of this process, made at the first use."""
+    return Runner(Provider())

@@ -1,0 +1,156 @@
+"""Settings of Palimpsest, all from the environment; the README lists every variable."""
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.utils.translation import gettext_lazy as _
+
+from chatapp import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
+
+DEBUG = env.flag("DEBUG")
+SECRET_KEY = env.secret("SECRET_KEY", VAR_DIR / "secret_key")
+ALLOWED_HOSTS = env.listed("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+# Exact origins (scheme, host, port) from which sockets may be opened and forms sent, beside the
+# origin of the page itself.
+TRUSTED_ORIGINS = env.listed("TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_htmx",
+    "memory.apps.MemoryConfig",
+    "chatapp.apps.ChatappConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "chatapp.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "chatapp.urls"
+ASGI_APPLICATION = "chatapp.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "chatapp.context.interface",
+            ],
+        },
+    },
+]
+
+DATABASES: dict[str, Any] = {
+    "default": dj_database_url.parse(
+        env.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'palimpsest.sqlite3'}")
+    )
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["OPTIONS"] = {
+        # Writers queue at BEGIN instead of failing in the middle; readers never wait.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+    # A file, not memory: the tests' threads then lock as the application's do.
+    DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}
+
+REDIS_URL = env.text("REDIS_URL")
+# Layers lose messages silently past their capacity: it is high, and clients notice a gap.
+CHANNEL_LAYERS: dict[str, Any] = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "capacity": 1_000},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1_000}}
+}
+# How many processes serve this application; more than one needs REDIS_URL and PostgreSQL.
+PROCESSES = env.number("PROCESSES", 1, least=1)
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = env.text("TIME_ZONE", "UTC")
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = BASE_DIR / "staticfiles"
+
+# Behind a proxy that speaks TLS: HTTPS=1 makes cookies secure and trusts X-Forwarded-Proto.
+HTTPS = env.flag("HTTPS")
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = env.number("HSTS_SECONDS", 3_600)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = LANGUAGE_COOKIE_SAMESITE = "Lax"
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# The provider. With no address and no key the demo model answers.
+LLM_BASE_URL = env.text("LLM_BASE_URL")
+LLM_API_KEY = env.text("LLM_API_KEY") or env.text("OPENAI_API_KEY")
+LLM_MODEL = env.text("LLM_MODEL")
+LLM_CONTEXT_WINDOW = env.number("LLM_CONTEXT_WINDOW", least=64)
+SUMMARY_MODEL = env.text("SUMMARY_MODEL")
+LLM_CONNECT_SECONDS = env.seconds("LLM_CONNECT_SECONDS", 5)
+LLM_FIRST_TOKEN_SECONDS = env.seconds("LLM_FIRST_TOKEN_SECONDS", 120)
+LLM_IDLE_SECONDS = env.seconds("LLM_IDLE_SECONDS", 60)
+LLM_TOTAL_SECONDS = env.seconds("LLM_TOTAL_SECONDS", 900)
+# How long an inline compaction may hold up a request before the archive stands in.
+SUMMARY_SECONDS = env.seconds("SUMMARY_SECONDS", 20)
+# The pause of the demo model between two pieces of its answer.
+DEMO_SECONDS_PER_TOKEN = env.seconds("DEMO_SECONDS_PER_TOKEN", 0.01)
+
+DEFAULT_SYSTEM_PROMPT = env.text(
+    "SYSTEM_PROMPT",
+    "You are a helpful assistant. Answer in the language of the user's newest message.",
+)
+DEFAULT_POLICY = env.text("MEMORY_POLICY", "hybrid")
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "WARNING")},
+    "loggers": {"httpx2": {"level": "WARNING"}},
+}

@@ -1,0 +1,36 @@
+"""Addresses. Every page needs a signed-in user, except signing in."""
+
+from django.contrib import admin
+from django.contrib.auth.views import LogoutView
+from django.urls import include, path
+
+from chatapp import signin, views
+
+conversation = [
+    path("", views.conversation, name="conversation"),
+    path("transcript/", views.transcript_fragment, name="transcript"),
+    path("rename/", views.conversation_rename, name="conversation_rename"),
+    path("delete/", views.conversation_delete, name="conversation_delete"),
+    path("panel/context/", views.panel_context, name="panel_context"),
+    path("context.json", views.context_json, name="context_json"),
+    path("requests/<int:number>/context.json", views.context_json, name="request_json"),
+    path("messages/", views.message_send, name="message_send"),
+    path("turns/<int:number>/stop/", views.turn_stop, name="turn_stop"),
+    path("turns/<int:number>/retry/", views.turn_retry, name="turn_retry"),
+    path("memory/reset/", views.memory_reset, name="memory_reset"),
+    path("memory/undo/", views.memory_undo, name="memory_undo"),
+    path("memory/compact/", views.memory_compact, name="memory_compact"),
+]
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("list/", views.conversation_list, name="conversation_list"),
+    path("new/", views.conversation_new, name="conversation_new"),
+    path("c/<uuid:conversation_id>/", include(conversation)),
+    path("login/", signin.SignIn.as_view(), name="login"),
+    path("login/local/", signin.local_login, name="local_login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("theme/", views.set_theme, name="set_theme"),
+    path("language/", include("django.conf.urls.i18n")),
+    path("admin/", admin.site.urls),
+]

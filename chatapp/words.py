@@ -1,0 +1,177 @@
+"""The codes of the memory and the provider, in the user's language."""
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from memory import store
+from memory.core.policy import Policy
+from memory.core.window import Segment
+from memory.models import Conversation, MemoryEvent, TurnState
+
+
+def turn_error(code: str, detail: str) -> str:
+    """Why a turn ended, in plain words and with what to do."""
+    numbers = dict(zip(("tokens", "usable"), detail.split("/"), strict=False))
+    words = {
+        "connect": _("The model's server cannot be reached. Is it running?"),
+        "timeout": _("The model's server took too long to answer."),
+        "auth": _("The model's server refused the key. Check LLM_API_KEY."),
+        "rate-limit": _("The model's server asks for a pause (rate limit). Try again in a moment."),
+        "no-model": _("The model's server does not know this model or address."),
+        "too-long": _("The model's server says that the request is too long for its window."),
+        "server": _("The model's server reported an error."),
+        "refused": _("The model's server refused the request."),
+        "stream": _("The connection broke before the reply was complete."),
+        "internal": _("Something went wrong here. The log of the server says more."),
+        "window-system_prompt": _("The system prompt alone is too large for the context window."),
+        "window-message": _("This message is too large for the context window."),
+        "window-history": _(
+            "The whole conversation no longer fits into the context window, and this policy leaves "
+            "nothing out. Choose another policy, or reset the memory."
+        ),
+    }
+    text = words.get(code, "")
+    if len(numbers) == 2:
+        text += " " + _("(%(tokens)s tokens, %(usable)s are usable)") % numbers
+    elif detail and text:
+        text += f" ({detail})"
+    return text
+
+
+def start_refused(error: Exception) -> tuple[str, str]:
+    """The protocol's code and the words for why no turn was started."""
+    match error:
+        case store.Busy():
+            return "busy", _("A reply is still being written; stop it or wait for its end.")
+        case store.IdReused():
+            return "id-reused", _("This id was used for another message.")
+        case _:
+            return "not-last", _("Only the last turn can be run again.")
+
+
+def state_reason(state: str, code: str, detail: str) -> str:
+    """What an ended turn says about itself; empty for one that is complete."""
+    if state == TurnState.FAILED:
+        return turn_error(code, detail) or turn_error("internal", "")
+    words = {
+        TurnState.STOPPED: _("Stopped by you. What was written so far is kept."),
+        TurnState.LENGTH: _("Cut off at the longest reply that the server allows."),
+        TurnState.FILTERED: _("The provider's content filter ended the reply."),
+        TurnState.INTERRUPTED: _("Interrupted: the server was restarted. The text so far is kept."),
+    }
+    return str(words.get(TurnState(state), ""))
+
+
+def failure(code: str) -> str:
+    """Why a summariser's answer was not taken."""
+    words = {
+        "empty": _("the summariser answered with nothing"),
+        "refusal": _("the summariser refused"),
+        "error": _("the summariser answered with an error text"),
+        "remark": _("the summariser talked about the task"),
+        "markup": _("the summariser answered with a tool call or marks"),
+        "reasoning": _("the summariser only thought aloud"),
+        "cut": _("the summary was cut off by the length limit"),
+        "filtered": _("the summary was filtered by the provider"),
+        "over-cap": _("the summary was longer than its cap"),
+        "not-shorter": _("the summary was not shorter than what it replaces"),
+        "too-short": _("the answer was too short to be a summary"),
+        "archive-not-shorter": _("not even the archive was shorter than the messages"),
+        "timeout": _("the summariser took too long"),
+        "out-of-time": _("there was no time left"),
+        "bad-answer": _("the summariser's answer had no readable form"),
+    }
+    return str(words.get(code) or turn_error(code, "") or code)
+
+
+def compaction_notice(event: MemoryEvent | None) -> str:
+    """What went wrong in the last compaction, in words; empty if nothing did."""
+    if event is None or not event.detail.get("failures"):
+        return ""
+    reasons = "; ".join(dict.fromkeys(failure(code) for code in event.detail["failures"]))
+    if event.kind == MemoryEvent.Kind.COMPACTION_FAILED:
+        text = _("The last compaction changed nothing: %(reasons)s. The old summary and all "
+                 "messages stay.")  # fmt: skip
+    elif event.summary and event.summary.kind == "archive":
+        text = _("The summary could not be written (%(reasons)s), so the raw text was archived.")
+    else:
+        text = _("The summary was written after failed tries (%(reasons)s).")
+    return text % {"reasons": reasons}
+
+
+def segment_label(segment: Segment) -> str:
+    """What a segment is."""
+    if segment.kind == "system":
+        return _("System prompt")
+    if segment.kind == "summary":
+        return _("Summary v%(version)s") % {"version": segment.version}
+    return {"user": _("You"), "assistant": _("Assistant"), "tool": _("Tool result")}[
+        segment.message.role
+    ]
+
+
+def segment_reason(segment: Segment, policy: Policy) -> str:
+    """Why a segment is in the window."""
+    words = {
+        "system-prompt": _("always first"),
+        "folded": _("stands for messages %(first)s–%(last)s")
+        % {"first": segment.first, "last": segment.last},
+        "everything": _("this policy sends everything"),
+        "within-last": _("one of the last %(count)s messages") % {"count": policy.keep_messages},
+        "not-folded": _("not folded yet"),
+        "current-turn": _("current turn, never folded"),
+    }
+    text = str(words.get(segment.why, segment.why))
+    return text + " · " + _("made up: the call has no result") if segment.made else text
+
+
+def left_out(reason: str) -> str:
+    """Why messages of the context are not in the window."""
+    words = {
+        "outside-window": _("older than the window"),
+        "omitted": _("left out of this request: no room"),
+        "orphan": _("results without their call"),
+    }
+    return str(words.get(reason, reason))
+
+
+def policy_text(policy: Policy) -> str:
+    """What a policy does, in a sentence."""
+    numbers = {
+        "max": policy.max_messages,
+        "keep": policy.keep_messages,
+        "share": int((policy.trigger_share or 0) * 100),
+    }
+    if policy.older == "keep":
+        return _("Everything is sent, until it no longer fits.")
+    if policy.older == "leave-out":
+        return _("The last %(keep)s messages are sent, older ones are left out.") % numbers
+    text = _(
+        "Over %(max)s messages or %(share)s %% of the usable tokens, all but the last %(keep)s "
+        "messages are folded into a summary."
+    )
+    return text % numbers
+
+
+def forecast(count: int) -> str:
+    """What the next message will set off."""
+    text = ngettext(
+        "Your next message will fold %(count)s message into the summary first.",
+        "Your next message will fold %(count)s messages into the summary first.",
+        count,
+    )
+    return text % {"count": count}
+
+
+def undo_label(event: MemoryEvent | None) -> str:
+    """What an undo would take back; empty if there is nothing."""
+    if event is None:
+        return ""
+    if event.kind == MemoryEvent.Kind.RESET:
+        return _("the reset")
+    version = event.summary.version if event.summary else ""
+    return _("summary v%(version)s") % {"version": version}
+
+
+def policy_name(conversation: Conversation) -> str:
+    return str(conversation.policy_data.get("preset", "hybrid"))

@@ -1,0 +1,337 @@
+"""What is stored: conversations, their turns and messages, and what the memory made of them.
+
+Rows of the transcript are written once, when a step ends. The memory appends versions and events
+and changes nothing that is there; only the owner deletes.
+"""
+
+import uuid
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from memory.core.budget import Budget, budget_for
+from memory.core.messages import Message as CoreMessage
+from memory.core.messages import ToolCall
+from memory.core.policy import Policy, policy_from
+
+# A running turn without a heartbeat for this long was left by a process that died.
+STALE_AFTER = timedelta(seconds=15)
+
+
+class Conversation(models.Model):
+    """One chat with its memory policy.
+
+    `next_position` and `next_request` only grow, so numbers are never used twice. The context
+    starts at `context_start`: messages before it are hidden from the model by a reset.
+    `memory_revision` rises with every change of the memory; a compaction planned on an older one
+    is not committed. `hold_turn` is the number of the turn at which automatic compaction resumes.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+    )
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    system_prompt = models.TextField(_("system prompt"), blank=True)
+    model = models.CharField(_("model"), max_length=200, blank=True)
+    window = models.PositiveIntegerField(_("context window (tokens)"), null=True, blank=True)
+    reply_reserve = models.PositiveIntegerField(_("reply reserve (tokens)"), null=True, blank=True)
+    policy_data = models.JSONField(_("policy"), default=dict)
+    next_position = models.PositiveBigIntegerField(default=1)
+    next_request = models.PositiveIntegerField(default=1)
+    next_turn = models.PositiveIntegerField(default=1)
+    memory_revision = models.PositiveIntegerField(default=0)
+    context_start = models.PositiveBigIntegerField(default=1)
+    hold_turn = models.PositiveIntegerField(default=0)
+    compaction_claim = models.UUIDField(null=True, blank=True)
+    compaction_claimed_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        ordering = ["-updated_at"]
+        verbose_name = _("conversation")
+        verbose_name_plural = _("conversations")
+
+    def __str__(self) -> str:
+        return self.title or str(self.id)
+
+    @property
+    def policy(self) -> Policy:
+        """The memory policy; ValueError if the stored data is not one."""
+        return policy_from(self.policy_data)
+
+    def budget(self, default_window: int) -> Budget:
+        """The token budget of a request, with the model's window where none is set."""
+        return budget_for(self.window or default_window, self.reply_reserve)
+
+    def active_summary(self) -> "Summary | None":
+        """The newest version that stands: not undone, still valid, begun after the last reset."""
+        standing = self.summaries.filter(
+            undone=False, valid=True, first_position__gte=self.context_start
+        )
+        return standing.order_by("-version").first()
+
+
+class TurnState(models.TextChoices):
+    RUNNING = "running", _("running")
+    COMPLETE = "complete", _("complete")
+    STOPPED = "stopped", _("stopped")
+    LENGTH = "length", _("cut by length")
+    FILTERED = "filtered", _("filtered")
+    FAILED = "failed", _("failed")
+    INTERRUPTED = "interrupted", _("interrupted")
+
+
+class Turn(models.Model):
+    """One user message and all that follows until the next one.
+
+    While it runs, `partial` is the reply so far (saved at least once a second), `owner` the
+    channel of the process that runs it and `heartbeat_at` its sign of life. `active` is false once
+    another turn replaces it.
+    """
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
+    number = models.PositiveIntegerField()
+    client_id = models.CharField(max_length=64)
+    state = models.CharField(
+        max_length=12, choices=TurnState.choices, default=TurnState.RUNNING, db_index=True
+    )
+    replaces = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="replaced_by"
+    )
+    active = models.BooleanField(default=True)
+    partial = models.TextField(blank=True)
+    owner = models.CharField(max_length=200, blank=True)
+    heartbeat_at = models.DateTimeField(default=timezone.now)
+    stop_requested = models.BooleanField(default=False)
+    error_code = models.CharField(max_length=40, blank=True)
+    error_detail = models.TextField(blank=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["conversation", "number"]
+        verbose_name = _("turn")
+        verbose_name_plural = _("turns")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "number"], name="turn_number"),
+            models.UniqueConstraint(fields=["conversation", "client_id"], name="turn_client_id"),
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=models.Q(state="running"),
+                name="one_running_turn",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.number}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == TurnState.RUNNING
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it still says running although its process gave no sign of life for 15 s."""
+        return self.is_running and self.heartbeat_at < timezone.now() - STALE_AFTER
+
+
+class Message(models.Model):
+    """One message of the transcript. `tokens` was counted once, with `encoding`.
+
+    `counts` says whether S0's rules count it: a user message or a reply without tool calls.
+    """
+
+    class Role(models.TextChoices):
+        USER = "user", _("user")
+        ASSISTANT = "assistant", _("assistant")
+        TOOL = "tool", _("tool")
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="messages"
+    )
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="messages")
+    position = models.PositiveBigIntegerField()
+    role = models.CharField(max_length=10, choices=Role.choices)
+    content = models.TextField(blank=True)
+    tool_calls = models.JSONField(default=list, blank=True)
+    tool_call_id = models.CharField(max_length=200, blank=True)
+    name = models.CharField(max_length=200, blank=True)
+    tokens = models.PositiveIntegerField()
+    encoding = models.CharField(max_length=40)
+    counts = models.BooleanField()
+    active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["conversation", "position"]
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "position"], name="message_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.position}"
+
+    def to_core(self, turn: int) -> CoreMessage:
+        """The message as a value of the core; `turn` is the number of its turn."""
+        return CoreMessage(
+            role=self.role,  # type: ignore[arg-type]
+            content=self.content,
+            position=self.position,
+            turn=turn,
+            tokens=self.tokens,
+            tool_calls=tuple(ToolCall(**call) for call in self.tool_calls),
+            tool_call_id=self.tool_call_id,
+            name=self.name,
+        )
+
+
+class Summary(models.Model):
+    """One immutable version of a conversation's summary.
+
+    It stands for the positions `first_position` to `last_position`. `undone` and `valid` are the
+    only columns that change: by an undo, and when a message of its range is replaced or deleted.
+    """
+
+    class Kind(models.TextChoices):
+        MODEL = "model", _("by the model")
+        ARCHIVE = "archive", _("archive of the raw text")
+        HUMAN = "human", _("edited by hand")
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="summaries"
+    )
+    version = models.PositiveIntegerField()
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    text = models.TextField()
+    first_position = models.PositiveBigIntegerField()
+    last_position = models.PositiveBigIntegerField()
+    messages_folded = models.PositiveIntegerField()
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL)
+    tokens_before = models.PositiveIntegerField()
+    tokens_after = models.PositiveIntegerField()
+    model = models.CharField(max_length=200, blank=True)
+    prompt_version = models.CharField(max_length=40, blank=True)
+    seconds = models.FloatField(default=0)
+    usage = models.JSONField(default=dict, blank=True)
+    undone = models.BooleanField(default=False)
+    valid = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["conversation", "-version"]
+        verbose_name = _("summary version")
+        verbose_name_plural = _("summary versions")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "version"], name="summary_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"v{self.version}"
+
+
+class Blob(models.Model):
+    """Bytes that requests refer to by their SHA-256; each stored once per conversation."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="blobs")
+    sha256 = models.CharField(max_length=64)
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "sha256"], name="blob_content"),
+        ]
+
+    def __str__(self) -> str:
+        return self.sha256[:12]
+
+
+class Request(models.Model):
+    """One call of the provider: the snapshot from which what was sent can be rebuilt.
+
+    `parts` are the segments in order (see `memory.snapshots`), `options` the blob with everything
+    of the body except the messages. `sha256` is the hash of the body that left the process; empty
+    until it did.
+    """
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="requests"
+    )
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="requests")
+    number = models.PositiveIntegerField()
+    parts = models.JSONField()
+    left_out = models.JSONField(default=list)
+    options = models.CharField(max_length=64)
+    tokens = models.PositiveIntegerField()
+    encoding = models.CharField(max_length=40)
+    budget = models.JSONField()
+    policy = models.JSONField()
+    shape = models.CharField(max_length=10, default="merged")
+    sha256 = models.CharField(max_length=64, blank=True)
+    usage = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["conversation", "number"]
+        verbose_name = _("request")
+        verbose_name_plural = _("requests")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "number"], name="request_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"request {self.number}"
+
+
+class MemoryEvent(models.Model):
+    """One change of the memory, or one that failed; append-only.
+
+    `before` and `after` are the small state around it (active summary version, context start).
+    An undo is an event too: it names the one it takes back in `undoes`.
+    """
+
+    class Kind(models.TextChoices):
+        COMPACTION = "compaction", _("compaction")
+        COMPACTION_FAILED = "compaction_failed", _("compaction failed")
+        RESET = "reset", _("reset")
+        UNDO = "undo", _("undo")
+        TURN_REPLACED = "turn_replaced", _("turn replaced")
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="memory_events"
+    )
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    revision = models.PositiveIntegerField()
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    detail = models.JSONField(default=dict)
+    summary = models.ForeignKey(Summary, null=True, blank=True, on_delete=models.SET_NULL)
+    undoes = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="undone_by"
+    )
+    at_position = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["conversation", "id"]
+        verbose_name = _("memory event")
+        verbose_name_plural = _("memory events")
+
+    UNDOABLE: Collection[str] = (Kind.COMPACTION, Kind.RESET)
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at_position}"
+
+
+def usage_tokens(usage: dict[str, Any]) -> int | None:
+    """The prompt tokens that the provider reported, or None where it reported no number."""
+    value = usage.get("prompt_tokens")
+    return value if isinstance(value, int) and value > 0 else None

@@ -1,0 +1,293 @@
+"""The transcript in the database: conversations, turns and messages. One transaction a function.
+
+Everything here is synchronous and keyword-only; callers on an event loop cross once with
+`database_sync_to_async`. No function calls a model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from memory.core.messages import Message as CoreMessage
+from memory.core.policy import Policy, policy_from
+from memory.core.text import shorten
+from memory.core.tokens import Counter, message_tokens
+from memory.encodings import counter_for
+from memory.models import Conversation, MemoryEvent, Message, Summary, Turn, TurnState
+
+# Characters of the first message that become the title.
+TITLE_LENGTH = 60
+
+
+class Busy(Exception):
+    """Another turn of this conversation is running."""
+
+
+class IdReused(Exception):
+    """The client id belongs to a turn with another text."""
+
+
+class NotLast(Exception):
+    """Only the last turn of a conversation can be run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The stored context of a conversation: what the memory works on.
+
+    `prior` are the messages after the summary and before the running turn, `current` those of the
+    running turn.
+    """
+
+    conversation: Conversation
+    summary: Summary | None
+    prior: tuple[CoreMessage, ...]
+    current: tuple[CoreMessage, ...]
+
+
+def locked(conversation_id: UUID) -> Conversation:
+    """The conversation, locked until the end of the transaction. Raises Conversation.DoesNotExist.
+
+    On SQLite every transaction takes the write lock at its beginning.
+    """
+    return Conversation.objects.select_for_update().get(pk=conversation_id)
+
+
+def create_conversation(
+    *, owner: Any, policy: Mapping[str, Any], system_prompt: str, title: str = ""
+) -> Conversation:
+    """A new conversation. Raises ValueError for a policy against its rules."""
+    policy_from(policy)
+    return Conversation.objects.create(
+        owner=owner, policy_data=dict(policy), system_prompt=system_prompt, title=title
+    )
+
+
+@transaction.atomic
+def start_turn(
+    *,
+    conversation_id: UUID,
+    client_id: str,
+    message: CoreMessage | None,
+    encoding: str,
+    owner: str,
+    replaces: int | None = None,
+) -> tuple[Turn, bool]:
+    """Claim the conversation and store the user's message: (turn, whether it is new).
+
+    The same client id with the same text gives the same turn again. `replaces` is the number of
+    the last turn, which becomes inactive; its message is used where none is given. Raises Busy,
+    IdReused, NotLast.
+    """
+    conversation = locked(conversation_id)
+    recover(conversation)
+    known = Turn.objects.filter(conversation=conversation, client_id=client_id).first()
+    if known is not None:
+        first = known.messages.order_by("position").first()
+        if message is not None and (first is None or first.content != message.content):
+            raise IdReused
+        return known, False
+    if conversation.turns.filter(state=TurnState.RUNNING).exists():
+        raise Busy
+    replaced = None
+    if replaces is not None:
+        replaced, row = _replace(conversation, replaces)
+        if message is None:
+            message, encoding = row.to_core(0), row.encoding
+    if message is None:
+        raise ValueError("a turn needs a message, or a turn that it replaces")
+    try:
+        with transaction.atomic():
+            turn = Turn.objects.create(
+                conversation=conversation,
+                number=conversation.next_turn,
+                client_id=client_id,
+                owner=owner,
+                replaces=replaced,
+            )
+    except IntegrityError as error:  # another process claimed it at the same moment
+        raise Busy from error
+    conversation.next_turn += 1
+    if not conversation.title:
+        conversation.title = shorten(" ".join(message.content.split()), TITLE_LENGTH)
+    append(conversation, turn, message, encoding)
+    return turn, True
+
+
+def _replace(conversation: Conversation, number: int) -> tuple[Turn, Message]:
+    """Make the last turn inactive, and every summary that speaks of it invalid.
+
+    Returns it with its user message.
+    """
+    last = conversation.turns.filter(active=True).order_by("-number").first()
+    if last is None or last.number != number:
+        raise NotLast
+    messages = list(last.messages.order_by("position"))
+    last.active = False
+    last.save(update_fields=["active"])
+    last.messages.update(active=False)
+    conversation.summaries.filter(
+        valid=True,
+        first_position__lte=messages[-1].position,
+        last_position__gte=messages[0].position,
+    ).update(valid=False)
+    conversation.memory_revision += 1
+    MemoryEvent.objects.create(
+        conversation=conversation,
+        kind=MemoryEvent.Kind.TURN_REPLACED,
+        revision=conversation.memory_revision,
+        detail={"turn": number},
+        at_position=conversation.next_position,
+    )
+    return last, messages[0]
+
+
+def append(conversation: Conversation, turn: Turn, message: CoreMessage, encoding: str) -> Message:
+    """Store one counted message at the next position, and the conversation's counters with it."""
+    row = Message.objects.create(
+        conversation=conversation,
+        turn=turn,
+        position=conversation.next_position,
+        role=message.role,
+        content=message.content,
+        tool_calls=[
+            {"id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in message.tool_calls
+        ],
+        tool_call_id=message.tool_call_id,
+        name=message.name,
+        tokens=message.tokens,
+        encoding=encoding,
+        counts=message.counts,
+    )
+    conversation.next_position += 1
+    conversation.updated_at = timezone.now()
+    conversation.save(
+        update_fields=["next_position", "next_turn", "title", "updated_at", "memory_revision"]
+    )
+    return row
+
+
+def save_partial(*, turn_id: int, partial: str) -> bool:
+    """Save the reply so far with a sign of life; returns whether a stop was asked for."""
+    Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING).update(
+        partial=partial, heartbeat_at=timezone.now()
+    )
+    return Turn.objects.filter(pk=turn_id, stop_requested=True).exists()
+
+
+def request_stop(*, turn_id: int) -> None:
+    """Flag a running turn for its owner, whichever process that is."""
+    Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING).update(stop_requested=True)
+
+
+@transaction.atomic
+def finish_turn(
+    *,
+    turn_id: int,
+    state: TurnState,
+    reply: CoreMessage | None,
+    encoding: str,
+    error_code: str = "",
+    error_detail: str = "",
+) -> bool:
+    """End a running turn in `state` with the reply so far; False if it had ended already.
+
+    A reply of None stores no message. The conversation is locked first, so a late
+    process cannot finish a turn that was marked interrupted meanwhile.
+    """
+    turn = Turn.objects.select_related("conversation").get(pk=turn_id)
+    conversation = locked(turn.conversation_id)
+    if not Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING).exists():
+        return False
+    _end(conversation, turn, state, reply, encoding, error_code, error_detail)
+    return True
+
+
+def _end(
+    conversation: Conversation,
+    turn: Turn,
+    state: TurnState,
+    reply: CoreMessage | None,
+    encoding: str,
+    error_code: str = "",
+    error_detail: str = "",
+) -> None:
+    if reply is not None:
+        append(conversation, turn, reply, encoding)
+    turn.state = state
+    turn.partial = ""
+    turn.error_code = error_code
+    turn.error_detail = error_detail
+    turn.ended_at = timezone.now()
+    turn.save(update_fields=["state", "partial", "error_code", "error_detail", "ended_at"])
+
+
+def recover(conversation: Conversation) -> Turn | None:
+    """Mark a turn that its process left behind as interrupted, keeping its partial reply.
+
+    To be called with the conversation locked.
+    """
+    turn = conversation.turns.filter(state=TurnState.RUNNING).first()
+    if turn is None or not turn.is_stale:
+        return None
+    counter = counter_for(conversation.model)
+    reply = None
+    if turn.partial.strip():
+        reply = CoreMessage("assistant", turn.partial)
+        reply = replace(reply, tokens=message_tokens(reply, counter))
+    _end(conversation, turn, TurnState.INTERRUPTED, reply, counter.name)
+    return turn
+
+
+@transaction.atomic
+def recover_conversation(*, conversation_id: UUID) -> Turn | None:
+    """`recover` for whoever opens or connects: the turn it ended, or None."""
+    return recover(locked(conversation_id))
+
+
+def running_turn(*, conversation_id: UUID) -> Turn | None:
+    """The turn that is running, if any."""
+    return Turn.objects.filter(conversation_id=conversation_id, state=TurnState.RUNNING).first()
+
+
+def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loaded:
+    """The messages that the next request may need, in a constant number of queries.
+
+    Only what lies after the context start and the active summary is read; a policy that leaves
+    older messages out reads no more than it can keep.
+    """
+    summary = conversation.active_summary() if policy.older == "summary" else None
+    start = max(conversation.context_start, summary.last_position + 1 if summary else 0)
+    rows = Message.objects.filter(conversation=conversation, active=True, position__gte=start)
+    if policy.older == "leave-out" and policy.keep_messages is not None:
+        newest = rows.filter(counts=True).order_by("-position").values_list("position", flat=True)
+        # Two more than can be kept: the current user message, and the first one left out.
+        edge = list(newest[policy.keep_messages + 1 : policy.keep_messages + 2])
+        rows = rows.filter(position__gte=edge[0]) if edge else rows
+    running = running_turn(conversation_id=conversation.pk)
+    number = running.number if running else 0
+    messages = [_current(row, counter) for row in rows.select_related("turn").order_by("position")]
+    return Loaded(
+        conversation,
+        summary,
+        tuple(message for message in messages if message.turn != number),
+        tuple(message for message in messages if message.turn == number),
+    )
+
+
+def _current(row: Message, counter: Counter) -> CoreMessage:
+    """The row as a value, counted anew if it was counted with another encoding."""
+    if row.encoding != counter.name:
+        row.tokens = message_tokens(row.to_core(row.turn.number), counter)
+    return row.to_core(row.turn.number)
+
+
+def core_messages(*, conversation_id: UUID, positions: Sequence[int]) -> dict[int, CoreMessage]:
+    """The messages at these positions, active or not, by position."""
+    rows = Message.objects.filter(conversation_id=conversation_id, position__in=positions)
+    return {row.position: row.to_core(row.turn.number) for row in rows.select_related("turn")}

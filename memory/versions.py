@@ -1,0 +1,178 @@
+"""Summary versions and memory events in the database. One transaction a function.
+
+Nothing is ever changed in place but the marks `undone` and `valid`: every change of the memory
+appends an event with the small state before and after it, and can be taken back.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from memory.models import Conversation, MemoryEvent, Summary, TurnState
+from memory.store import locked
+
+# A compaction claim older than this belongs to a process that died.
+CLAIM_EXPIRES = timedelta(seconds=300)
+
+
+class TurnRunning(Exception):
+    """The memory cannot be changed like this while a turn is running."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A summary that was made and checked but not stored. Tokens of the text alone."""
+
+    kind: str
+    text: str
+    first: int
+    last: int
+    folded: int
+    tokens_before: int
+    tokens_after: int
+    parent_version: int | None = None
+    model: str = ""
+    prompt_version: str = ""
+    seconds: float = 0.0
+    usage: dict[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
+    trigger: str = ""
+
+
+def state_of(conversation: Conversation) -> dict[str, Any]:
+    """The small state that events record: active summary version and context start."""
+    summary = conversation.active_summary()
+    return {
+        "summary": summary.version if summary else None,
+        "context_start": conversation.context_start,
+    }
+
+
+def _record(
+    conversation: Conversation, kind: str, before: dict[str, Any], **more: Any
+) -> MemoryEvent:
+    """Append an event and raise the revision, in the caller's transaction."""
+    conversation.memory_revision += 1
+    conversation.save(update_fields=["memory_revision", "context_start", "hold_turn", "updated_at"])
+    return MemoryEvent.objects.create(
+        conversation=conversation,
+        kind=kind,
+        revision=conversation.memory_revision,
+        before=before,
+        after=state_of(conversation),
+        at_position=conversation.next_position,
+        **more,
+    )
+
+
+@transaction.atomic
+def claim_compaction(*, conversation_id: UUID) -> UUID | None:
+    """Claim the right to compact; None if somebody has it. At most one per conversation."""
+    conversation = locked(conversation_id)
+    claimed = conversation.compaction_claimed_at
+    if conversation.compaction_claim and claimed and claimed > timezone.now() - CLAIM_EXPIRES:
+        return None
+    conversation.compaction_claim = uuid4()
+    conversation.compaction_claimed_at = timezone.now()
+    conversation.save(update_fields=["compaction_claim", "compaction_claimed_at"])
+    return conversation.compaction_claim
+
+
+def release_compaction(*, conversation_id: UUID, claim: UUID) -> None:
+    """Give the claim back, if it is still ours."""
+    Conversation.objects.filter(pk=conversation_id, compaction_claim=claim).update(
+        compaction_claim=None, compaction_claimed_at=None
+    )
+
+
+@transaction.atomic
+def commit_summary(
+    *, conversation_id: UUID, revision: int, draft: Draft
+) -> tuple[Summary, MemoryEvent] | None:
+    """Store a version, if the memory's revision is still the one that was planned on."""
+    conversation = locked(conversation_id)
+    if conversation.memory_revision != revision:
+        return None
+    before = state_of(conversation)
+    newest = conversation.summaries.aggregate(Max("version"))["version__max"] or 0
+    parent = None
+    if draft.parent_version is not None:
+        parent = conversation.summaries.get(version=draft.parent_version)
+    summary = Summary.objects.create(
+        conversation=conversation,
+        version=newest + 1,
+        kind=draft.kind,
+        text=draft.text,
+        first_position=draft.first,
+        last_position=draft.last,
+        messages_folded=draft.folded,
+        parent=parent,
+        tokens_before=draft.tokens_before,
+        tokens_after=draft.tokens_after,
+        model=draft.model,
+        prompt_version=draft.prompt_version,
+        seconds=draft.seconds,
+        usage=draft.usage,
+    )
+    detail = {"trigger": draft.trigger, "failures": list(draft.failures)}
+    event = _record(
+        conversation, MemoryEvent.Kind.COMPACTION, before, detail=detail, summary=summary
+    )
+    return summary, event
+
+
+@transaction.atomic
+def record_failure(
+    *, conversation_id: UUID, failures: tuple[str, ...], trigger: str, retry_turn: int
+) -> MemoryEvent:
+    """Note a compaction that changed nothing; automatic ones wait until `retry_turn`."""
+    conversation = locked(conversation_id)
+    conversation.hold_turn = max(conversation.hold_turn, retry_turn)
+    detail = {"trigger": trigger, "failures": list(failures)}
+    kind = MemoryEvent.Kind.COMPACTION_FAILED
+    return _record(conversation, kind, state_of(conversation), detail=detail)
+
+
+@transaction.atomic
+def reset(*, conversation_id: UUID) -> MemoryEvent:
+    """Let the context start anew after everything said so far. Raises TurnRunning."""
+    conversation = locked(conversation_id)
+    if conversation.turns.filter(state=TurnState.RUNNING).exists():
+        raise TurnRunning
+    before = state_of(conversation)
+    conversation.context_start = conversation.next_position
+    return _record(conversation, MemoryEvent.Kind.RESET, before)
+
+
+def last_undoable(conversation: Conversation) -> MemoryEvent | None:
+    """The newest event that an undo would take back."""
+    events = conversation.memory_events.filter(
+        kind__in=MemoryEvent.UNDOABLE, undone_by__isnull=True
+    )
+    return events.select_related("summary").order_by("-id").first()
+
+
+@transaction.atomic
+def undo(*, conversation_id: UUID) -> MemoryEvent | None:
+    """Take back the newest reset or compaction: the undo's event, or None if there is nothing.
+
+    Automatic compaction then waits for one more finished turn.
+    """
+    conversation = locked(conversation_id)
+    event = last_undoable(conversation)
+    if event is None:
+        return None
+    before = state_of(conversation)
+    if event.kind == MemoryEvent.Kind.RESET:
+        conversation.context_start = event.before["context_start"]
+    elif event.summary is not None:
+        event.summary.undone = True
+        event.summary.save(update_fields=["undone"])
+    conversation.hold_turn = max(conversation.hold_turn, conversation.next_turn + 1)
+    detail = {"kind": event.kind, "version": event.summary.version if event.summary else None}
+    return _record(conversation, MemoryEvent.Kind.UNDO, before, undoes=event, detail=detail)

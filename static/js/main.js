@@ -1,0 +1,178 @@
+// Joins the parts of the page: what a frame of the socket or an act of the reader sets in motion.
+
+import { createComposer } from "./composer.js";
+import { dressMarkdown, enableCopying } from "./copy.js";
+import { enableKeys } from "./keys.js";
+import { linkParts } from "./link.js";
+import { createList } from "./list.js";
+import { createPanel } from "./panel.js";
+import { openSocket } from "./socket.js";
+import { createStatus } from "./status.js";
+import { createStream } from "./stream.js";
+import { newId, say } from "./strings.js";
+import { createTranscript } from "./transcript.js";
+
+const app = document.getElementById("app");
+if (app?.dataset.conversation) startChat(app.dataset);
+else enableKeys({ isRunning: () => false, onStop() {} });
+
+function startChat(page) {
+  const scroller = document.getElementById("transcript");
+  let running = null; // number of the running turn
+  let connectedBefore = false;
+  let mine = null; // { id, text } of the message sent from here
+
+  const status = createStatus({ loginUrl: page.loginUrl, onReconnect: () => socket.reconnectNow() });
+  const stream = createStream({ resume: (turn) => socket.send({ type: "turn.resume", turn }) });
+  const panel = createPanel({ url: page.panelUrl, body: document.getElementById("panel-body") });
+  const list = createList({ list: document.getElementById("list"), url: page.listUrl });
+  const transcript = createTranscript({
+    scroller,
+    pill: document.getElementById("pill"),
+    url: page.transcriptUrl,
+    onSwap() {
+      stream.attach();
+      status.redraw();
+      dressMarkdown(scroller);
+    },
+    onFold: (words) => status.announce(words),
+    onError: (words) => status.tell(words),
+  });
+  const composer = createComposer({
+    form: document.getElementById("composer"),
+    conversation: page.conversation,
+    isRunning: () => running !== null,
+    onSend: sendMessage,
+    onStop: stopTurn,
+  });
+
+  function sendMessage(id, text) {
+    mine = { id, text };
+    transcript.showPending(text);
+    socket.submit({ type: "message.send", id, text });
+  }
+
+  async function stopTurn() {
+    if (running === null) return;
+    composer.setStopping();
+    status.tell(say("stopping"));
+    if (socket.send({ type: "turn.stop", turn: running })) return;
+    const form = document.querySelector(`[data-turn="${running}"] [data-stop]`);
+    if (form) await fetch(form.action, { method: "POST", body: new FormData(form), redirect: "manual" }).catch(() => {});
+  }
+
+  function setRunning(turn) {
+    running = turn;
+    composer.setRunning(turn !== null);
+  }
+
+  function onRefused(frame, code) {
+    transcript.dropPending({ now: true });
+    composer.giveBack(frame.text, code === "too-large" ? say("tooLarge") : say("unsent"));
+  }
+
+  const on = {
+    hello({ turn, revision }) {
+      const shown = document.querySelector(".turn.running")?.dataset.turn ?? null;
+      setRunning(turn);
+      if (turn !== null) {
+        stream.askFor(turn);
+        status.phase(turn, stream.textOf(turn) ? "streaming" : "waiting");
+      }
+      const changed = String(revision) !== panel.revision() || shown !== (turn === null ? null : String(turn));
+      if (connectedBefore || changed) {
+        transcript.refreshQuietly();
+        panel.refresh();
+      }
+      connectedBefore = true;
+    },
+    "turn.started"({ turn, id }) {
+      setRunning(turn);
+      status.phase(turn, "waiting");
+      if (id) composer.acknowledged(id);
+      transcript.dropPending();
+      if (id && id === mine?.id) transcript.refresh();
+      else transcript.refreshQuietly();
+      panel.refresh();
+    },
+    "turn.status"({ turn, phase, seconds }) {
+      if (running === null) setRunning(turn);
+      status.phase(turn, phase, seconds);
+    },
+    "turn.delta"(frame) {
+      stream.delta(frame);
+      status.phase(frame.turn, "streaming");
+    },
+    "turn.text"(frame) {
+      stream.whole(frame);
+    },
+    "turn.tick"(frame) {
+      stream.tick(frame);
+    },
+    async "turn.ended"({ turn, state, length }) {
+      if (running === turn) setRunning(null);
+      stream.tick({ turn, length });
+      status.ended(turn, state);
+      panel.refresh();
+      list.refresh();
+      await transcript.refreshQuietly();
+      const text = transcript.lastReply(turn) || stream.textOf(turn);
+      if (text) status.announce(`${say("assistantSaid")} ${text}`);
+    },
+    "memory.changed"() {
+      transcript.refreshQuietly();
+      panel.refresh();
+    },
+    error({ code, message, id }) {
+      if (id && id === mine?.id) {
+        transcript.dropPending({ now: true });
+        if (mine.text) composer.giveBack(mine.text, message);
+        else status.tell(message);
+      } else if (code !== "no-turn") {
+        status.tell(message);
+      }
+    },
+  };
+
+  const socket = openSocket({
+    path: page.socket,
+    onFrame: (frame) => on[frame.type]?.(frame),
+    onState: (state) => status.connection(state),
+    onRefused,
+  });
+
+  // Suggestions and Retry are plain forms; with a socket they need no new page.
+  scroller.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.matches("[data-suggestion]")) {
+      event.preventDefault();
+      if (running === null) composer.trySend(new FormData(form).get("text"));
+    } else if (form.matches("[data-retry]") && socket.isReady()) {
+      event.preventDefault();
+      mine = { id: newId(), text: "" };
+      socket.send({ type: "turn.retry", id: mine.id, turn: Number(form.closest("[data-turn]").dataset.turn) });
+      transcript.toEnd();
+    }
+  });
+
+  // Reset, undo, compact: the reader's own acts show their effect at once. The answer is the panel.
+  document.addEventListener("htmx:afterRequest", ({ detail }) => {
+    const form = detail.requestConfig?.elt;
+    if (!form?.dataset?.changes) return;
+    document.getElementById("reset-dialog").hidePopover();
+    // The button that was pressed may have gone with the old panel.
+    if (document.activeElement === document.body) document.getElementById("reset-memory").focus({ preventScroll: true });
+    if (!detail.successful) return status.tell(reasonOf(detail.xhr));
+    transcript.refresh();
+  });
+
+  function reasonOf(request) {
+    const isWords = request?.getResponseHeader("Content-Type")?.startsWith("text/plain");
+    return isWords && request.responseText ? request.responseText : say("requestFailed");
+  }
+
+  dressMarkdown(scroller);
+  linkParts();
+  enableCopying({ onCopied: () => status.tell(say("copied")) });
+  enableKeys({ isRunning: () => running !== null, onStop: stopTurn });
+}

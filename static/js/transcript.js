@@ -1,0 +1,141 @@
+// The transcript: fetches it again when something happened, without a jump; waits with that while
+// the reader is further up; loads what is older; marks once what has just been folded.
+
+import { createScroll } from "./scroll.js";
+import { say } from "./strings.js";
+import { parse, remember, swap } from "./swap.js";
+
+/** onSwap(): after every change of the items. onFold(words): something was just folded. */
+export function createTranscript({ scroller, pill, url, onSwap, onFold, onError }) {
+  const items = scroller.querySelector("[data-items]");
+  let pages = 1; // how many the reader has loaded
+  let fetching = null;
+  let again = false;
+  let deferred = false;
+  let pending = null; // the message that is being sent
+  remember(items);
+
+  const scroll = createScroll({
+    scroller, pill,
+    texts: { news: say("newBelow"), end: say("toEnd") },
+    onEnd: () => deferred && refresh(),
+    onTop: loadOlder,
+  });
+  scroll.observe(items);
+
+  async function get(before) {
+    const address = before ? `${url}?before=${before}` : url;
+    const response = await fetch(address, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+    if (!response.ok || response.redirected) throw new Error(String(response.status));
+    return parse(await response.text());
+  }
+
+  /** The newest page, and the older ones that a reader further up is looking at. */
+  async function load() {
+    const fresh = await get("");
+    if (scroll.isFollowing()) pages = 1;
+    for (let page = 1; page < pages && fresh.dataset.older; page += 1) prepend(fresh, await get(fresh.dataset.older));
+    return fresh;
+  }
+
+  function prepend(target, older) {
+    target.querySelector("#older")?.remove();
+    target.prepend(...older.children);
+    target.dataset.older = older.dataset.older;
+  }
+
+  /** Fetches the transcript again; calls that come meanwhile become one more fetch. */
+  async function refresh() {
+    again = true;
+    deferred = false;
+    fetching ??= (async () => {
+      while (again) {
+        again = false;
+        apply(await load());
+      }
+    })().catch(() => onError(say("loadFailed"))).finally(() => { fetching = null; });
+    return fetching;
+  }
+
+  function apply(fresh) {
+    const before = states();
+    scroll.keep(() => {
+      const added = swap(items, fresh);
+      if (pending) items.append(pending);
+      onSwap();
+      markFolded(before, added);
+    });
+  }
+
+  function states() {
+    const all = new Map();
+    for (const message of items.querySelectorAll(".message[data-position]")) all.set(message.dataset.position, message.dataset.state);
+    return all;
+  }
+
+  function markFolded(before, added) {
+    let some = false;
+    for (const message of items.querySelectorAll('.message[data-state="folded"]')) {
+      const was = before.get(message.dataset.position);
+      if (was !== "window" && was !== "current") continue;
+      message.classList.add("just-folded");
+      some = true;
+    }
+    const fold = added.filter((node) => node.classList.contains("fold")).pop();
+    if (!fold || !some) return;
+    fold.classList.add("arrived");
+    onFold(fold.querySelector("[data-say]").textContent.trim().replace(/\s+/g, " "));
+  }
+
+  async function loadOlder() {
+    const link = items.querySelector("[data-load-older]");
+    if (!link || fetching) return;
+    link.parentElement.classList.add("loading");
+    fetching = get(items.dataset.older).then((older) => {
+      pages += 1;
+      remember(older);
+      const nodes = Array.from(older.children);
+      scroll.keep(() => prepend(items, older));
+      for (const node of nodes) window.htmx?.process(node);
+    }).catch(() => onError(say("loadFailed"))).finally(() => {
+      link.parentElement?.classList.remove("loading");
+      fetching = null;
+      if (again) refresh();
+    });
+    await fetching;
+  }
+
+  scroller.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-load-older]")) return;
+    event.preventDefault();
+    loadOlder();
+  });
+
+  scroll.toEnd();
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target && scroller.contains(target)) target.scrollIntoView({ block: "center" });
+
+  return {
+    refresh,
+    toEnd: scroll.toEnd,
+    /** As `refresh`, but a reader who is further up is not disturbed. */
+    refreshQuietly() {
+      if (scroll.isFollowing()) return refresh();
+      deferred = true;
+      scroll.tellNews();
+      return Promise.resolve();
+    },
+    showPending(text) {
+      pending = document.getElementById("pending-message").content.firstElementChild.cloneNode(true);
+      pending.querySelector("[data-text]").textContent = text;
+      items.querySelector(".welcome")?.remove();
+      items.append(pending);
+      scroll.toEnd();
+    },
+    dropPending({ now = false } = {}) {
+      if (now) pending?.remove();
+      pending = null;
+    },
+    lastReply: (turn) => Array.from(items.querySelectorAll(`[data-turn="${turn}"] > .message.assistant .body`)).pop()?.innerText ?? "",
+  };
+}

@@ -1,0 +1,119 @@
+"""A turn from the runner's side: claimed, run, stored, told."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from memory import snapshots, store
+from memory.models import Conversation, Message, Request, Summary, Turn, TurnState
+from tests.conftest import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def say(runner: Any, conversation: Conversation, text: str, id_: str = "") -> Turn:
+    """Start a turn and wait until it has ended."""
+    turn = await runner.start_turn(
+        conversation_id=conversation.pk,
+        model="",
+        client_id=id_ or text[:60],
+        text=text,
+    )
+    await until(lambda: Turn.objects.filter(pk=turn.pk).exclude(state="running").aexists())
+    return await Turn.objects.aget(pk=turn.pk)
+
+
+async def messages_of(conversation: Conversation) -> list[tuple[int, str, str]]:
+    rows = Message.objects.filter(conversation=conversation, active=True).order_by("position")
+    return [(row.position, row.role, row.content) async for row in rows]
+
+
+async def test_a_turn_stores_question_and_reply(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    scripted.replies = ["謝謝🌱, bis später"]
+    turn = await say(runner, conversation, "hello")
+    assert turn.state == TurnState.COMPLETE
+    assert await messages_of(conversation) == [
+        (1, "user", "hello"),
+        (2, "assistant", "謝謝🌱, bis später"),
+    ]
+
+
+async def test_what_was_sent_can_be_rebuilt(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    for text in ("one", "two", "three"):
+        await say(runner, conversation, text)
+    requests = [request async for request in Request.objects.order_by("number")]
+    assert [request.number for request in requests] == [1, 2, 3]
+    for request, body in zip(requests, scripted.streamed(), strict=True):
+        rebuilt = await sync_to_async(snapshots.rebuild)(request=request)
+        assert rebuilt.body == body
+        assert rebuilt.verified is True
+        assert request.usage == {"prompt_tokens": 42, "completion_tokens": 5}
+
+
+async def test_hybrid_folds_turns_one_to_three_at_the_thirteenth_message(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    scripted.replies = ["a long enough answer with many words in it, for a summary to be shorter"]
+    for number in range(1, 8):
+        await say(runner, conversation, f"question number {number} " + "word " * 20)
+    summary = await Summary.objects.aget(conversation=conversation)
+    assert (summary.first_position, summary.last_position) == (1, 6)
+    assert summary.kind == "model"
+    sent = scripted.streamed()[-1]["messages"]
+    assert "The earlier messages in short." in sent[0]["content"]
+    assert [message["role"] for message in sent] == [
+        "system", "user", "assistant", "user", "assistant", "user", "assistant", "user",
+    ]  # fmt: skip
+
+
+async def test_stop_keeps_the_partial_reply(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    scripted.replies, scripted.hold = ["partial"], asyncio.Event()
+    turn = await runner.start_turn(
+        conversation_id=conversation.pk, model="", client_id="1", text="go"
+    )
+
+    async def written() -> bool:
+        return bool(runner.text_of(turn.pk))
+
+    await until(written)
+    await runner.stop_and_wait(turn)
+    await turn.arefresh_from_db()
+    assert turn.state == TurnState.STOPPED
+    assert (await messages_of(conversation))[-1] == (2, "assistant", "p")
+
+
+async def test_two_sends_at_once_give_one_turn_and_one_busy(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    scripted.hold = asyncio.Event()
+    results = await asyncio.gather(
+        *(
+            runner.start_turn(conversation_id=conversation.pk, model="", client_id=text, text=text)
+            for text in ("A?", "B?")
+        ),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(one, Turn) for one in results) == 1
+    assert sum(isinstance(one, store.Busy) for one in results) == 1
+    scripted.hold.set()
+    await until(lambda: Turn.objects.filter(state="complete").aexists())
+    assert await Message.objects.acount() == 2
+
+
+async def test_the_same_client_id_gives_the_same_turn(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    first = await say(runner, conversation, "hello", "m1")
+    again = await say(runner, conversation, "hello", "m1")
+    assert first.pk == again.pk
+    assert await Message.objects.acount() == 2
+    with pytest.raises(store.IdReused):
+        await say(runner, conversation, "something else", "m1")

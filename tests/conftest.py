@@ -1,0 +1,128 @@
+"""Fixtures: a user, a conversation, a scripted provider, a word counter. No test leaves this
+machine: a connection to anywhere but loopback fails."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from blockbuster import BlockBuster, blockbuster_ctx
+from django.contrib.auth import get_user_model
+
+from chatapp import runner as runners
+from chatapp.provider import Provider
+from memory.models import Conversation
+from tests.builders import WordCounter
+from tests.scripted import ScriptedTransport
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+LOOPBACK = ("127.", "::1", "localhost", "/")
+
+
+def need(kind: str, there: bool, what: str) -> None:
+    """Skip a test whose needs are not met, or fail it where REQUIRE_<KIND>=1 asks for them."""
+    if not there:
+        if os.environ.get(f"REQUIRE_{kind}") == "1":
+            pytest.fail(f"REQUIRE_{kind}=1, but {what}")
+        pytest.skip(what)
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> Any:
+        host = address[0] if isinstance(address, tuple) else str(address)
+        if not str(host).startswith(LOOPBACK):
+            raise AssertionError(f"a test tried to reach {host}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def no_blocking() -> Iterator[BlockBuster]:
+    """Blocking calls on the event loop raise."""
+    with blockbuster_ctx() as blocker:
+        yield blocker
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder of the shared conversation data."""
+    need("DATA", (SHARED / "data").is_dir(), "../shared/data is not there")
+    return SHARED / "data"
+
+
+@pytest.fixture
+def words() -> WordCounter:
+    return WordCounter()
+
+
+@pytest.fixture
+def user(db: Any) -> Any:
+    return get_user_model().objects.create_user("ada", password="a long enough one")
+
+
+@pytest.fixture
+def other_user(db: Any) -> Any:
+    return get_user_model().objects.create_user("bob", password="a long enough one")
+
+
+@pytest.fixture
+def make_conversation(user: Any) -> Callable[..., Conversation]:
+    def make(**fields: Any) -> Conversation:
+        policy = fields.pop("policy", {"preset": "hybrid"})
+        fields.setdefault("system_prompt", "You are a helpful assistant.")
+        return Conversation.objects.create(owner=user, policy_data=policy, **fields)
+
+    return make
+
+
+@pytest.fixture
+def conversation(make_conversation: Callable[..., Conversation]) -> Conversation:
+    return make_conversation()
+
+
+@pytest.fixture(autouse=True)
+def _fast_demo(settings: Any) -> None:
+    settings.DEMO_SECONDS_PER_TOKEN = 0
+    settings.LLM_BASE_URL = settings.LLM_API_KEY = settings.LLM_MODEL = ""
+    settings.SUMMARY_MODEL = ""
+    settings.LLM_CONTEXT_WINDOW = None
+
+
+@pytest.fixture
+def scripted() -> ScriptedTransport:
+    """A provider whose answers a test writes; it keeps every request's body."""
+    return ScriptedTransport()
+
+
+@pytest.fixture
+async def runner(scripted: ScriptedTransport, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The process's runner, over the scripted provider; closed after the test."""
+    made = runners.Runner(Provider(scripted))
+    monkeypatch.setattr(runners, "get_runner", lambda: made)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def demo_runner(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The process's runner, over the demo model."""
+    made = runners.Runner(await sync_to_async(Provider)())
+    monkeypatch.setattr(runners, "get_runner", lambda: made)
+    yield made
+    await made.close()
+
+
+async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Wait until an async condition gives something true."""
+    async with asyncio.timeout(seconds):
+        while not (result := await condition()):
+            await asyncio.sleep(0.01)
+    return result
