@@ -1,10 +1,12 @@
-"""The only way from user input to a conversation."""
+"""The only way from user input to a conversation, and to an address to go back to."""
 
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import Http404
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from memory.models import Conversation
 
@@ -22,3 +24,9 @@ def conversation_for(user: Any, conversation_id: UUID) -> Conversation:
     if conversation is None:
         raise Http404
     return conversation
+
+
+def own_address(request: HttpRequest, target: str) -> str:
+    """`target` if it is an address of this site, else the first page's."""
+    own = url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure())
+    return target if own else reverse("home")

@@ -10,7 +10,16 @@ from django.utils.translation import gettext as _
 
 from chatapp import frames, runner
 from chatapp.access import conversation_for
-from chatapp.events import Event, Hello, Refused, TurnEnded, TurnText, broadcast, group_name
+from chatapp.events import (
+    Event,
+    Hello,
+    Refused,
+    TurnEnded,
+    TurnStarted,
+    TurnText,
+    broadcast,
+    group_name,
+)
 from chatapp.words import start_refused
 from memory import store
 from memory.models import Conversation, Turn
@@ -76,13 +85,18 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _start(self, frame_id: str, text: str | None, replaces: int | None) -> None:
         assert self.conversation is not None
         try:
-            await runner.get_runner().start_turn(
+            turn, new = await runner.get_runner().start_turn(
                 conversation_id=self.conversation.pk,
                 model=self.conversation.model,
                 client_id=frame_id,
                 text=text,
                 replaces=replaces,
             )
+            if not new:
+                # Sent again because the first acknowledgement was lost: this page alone is told.
+                await self._tell(TurnStarted(turn.number, frame_id))
+                if not turn.is_running:
+                    await self._tell(TurnEnded(turn.number, turn.state, 0, turn.error_code))
         except (store.Busy, store.IdReused, store.NotLast) as error:
             code, words = start_refused(error)
             await self._tell(Refused(code, words, frame_id))

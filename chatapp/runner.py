@@ -83,8 +83,8 @@ class Runner:
         client_id: str,
         text: str | None,
         replaces: int | None = None,
-    ) -> Turn:
-        """Claim the conversation, store the user's message and run the turn.
+    ) -> tuple[Turn, bool]:
+        """Claim the conversation, store the user's message and run the turn: (turn, is new).
 
         `text` None takes the text of the turn that is replaced. The same client id gives the same
         turn again. Raises store.Busy, store.IdReused, store.NotLast.
@@ -109,7 +109,7 @@ class Runner:
             live.task = self._spawn(self._run(live))
             if live.stopping:
                 live.task.cancel()
-        return turn
+        return turn, new
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task that is independent of whoever asked for it and referenced until it ends."""

@@ -13,6 +13,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from chatapp.access import own_address
+
 LOCAL_USER = "local"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 FORWARDING = (
@@ -65,4 +67,4 @@ def local_login(request: HttpRequest) -> HttpResponse:
         wanted = Permission.objects.filter(content_type__app_label__in=LOCAL_APPS)
         user.user_permissions.set(wanted)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
-    return redirect("home")
+    return redirect(own_address(request, request.POST.get("next", "")))

@@ -6,16 +6,14 @@ from uuid import UUID, uuid4
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.conf import settings
-from django.db.models import Count, Q
+from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chatapp import agent, frames, inspector, runner
-from chatapp.access import conversation_for, conversations_of
+from chatapp.access import conversation_for, conversations_of, own_address
 from chatapp.context import THEME_COOKIE, THEMES
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.provider import is_demo, target_for
@@ -23,7 +21,7 @@ from chatapp.transcript import transcript
 from chatapp.words import policy_name, start_refused
 from memory import service, store, versions
 from memory.core.text import clean
-from memory.models import Conversation, MemoryEvent
+from memory.models import Conversation, MemoryEvent, Message
 
 # The most conversations that the list shows; the search finds the others.
 LISTED = 100
@@ -50,25 +48,45 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return render(request, "chat/page.html", _page(request, found))
 
 
-def _page(request: HttpRequest, found: Conversation | None) -> dict[str, Any]:
-    context: dict[str, Any] = {
-        **_list(request),
-        "conversation": found,
+def _number(request: HttpRequest, name: str) -> int | None:
+    """A whole number of the query; None for none or for anything else."""
+    value = request.GET.get(name, "")
+    return int(value) if value.isdecimal() and len(value) < 18 else None
+
+
+def _hints() -> dict[str, Any]:
+    """What an empty transcript offers."""
+    return {
         "is_demo": is_demo(),
-        "max_length": frames.MAX_TEXT,
         "suggestions": [
             _("My name is Ada and I am learning agent development."),
             _("What is ReAct?"),
             _("What is my name, and what am I learning?"),
         ],
     }
+
+
+def _page(request: HttpRequest, found: Conversation | None) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        **_list(request),
+        "conversation": found,
+        **_hints(),
+        "max_length": frames.MAX_TEXT,
+    }
     model = target_for(found.model if found else "").model
     context["model_label"] = _("demo model (rule-based)") if is_demo() else model
     if found is not None:
         assembled = _assemble(found)
-        shown = inspector.shown_next(assembled.conversation, assembled)
+        number = _number(request, "request")
+        shown = (
+            inspector.shown_past(assembled.conversation, number)
+            if number
+            else inspector.shown_next(assembled.conversation, assembled)
+        )
         context["conversation"] = assembled.conversation
-        context["transcript"] = transcript(assembled, live=_live(found))
+        context["transcript"] = transcript(
+            assembled, before=_number(request, "before"), live=_live(found)
+        )
         context["panel"] = inspector.panel(shown)
     return context
 
@@ -86,12 +104,12 @@ def _list(request: HttpRequest) -> dict[str, Any]:
     query = clean(request.GET.get("q", "")).strip()[:TITLE]
     rows = conversations_of(request.user)
     if query:
-        rows = rows.filter(Q(title__icontains=query) | Q(messages__content__icontains=query))
-        rows = rows.distinct()
-    rows = rows.annotate(turn_count=Count("turns", filter=Q(turns__active=True), distinct=True))
+        said = Message.objects.filter(conversation=OuterRef("pk"), content__icontains=query)
+        rows = rows.filter(Q(title__icontains=query) | Exists(said))
     listed = list(rows[:LISTED])
     for row in listed:
         row.policy_name = policy_name(row)  # type: ignore[attr-defined]
+        row.turn_count = row.next_turn - 1  # type: ignore[attr-defined]
     return {"conversations": listed, "query": query}
 
 
@@ -107,10 +125,9 @@ def conversation_list(request: HttpRequest) -> HttpResponse:
 def transcript_fragment(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The newest page of the transcript, or the one before a position."""
     found = conversation_for(request.user, conversation_id)
-    value = request.GET.get("before", "")
-    before = int(value) if value.isdecimal() and len(value) < 18 else None
+    before = _number(request, "before")
     shown = transcript(_assemble(found), before=before, live=_live(found))
-    context = {"transcript": shown, "conversation": found}
+    context = {"transcript": shown, "conversation": found, **_hints()}
     return render(request, "chat/_transcript.html", context)
 
 
@@ -125,9 +142,7 @@ def _shown(request: HttpRequest, conversation_id: UUID, number: int | None) -> i
 @require_GET
 def panel_context(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The Context tab: the next request, or the one with the number `request`."""
-    value = request.GET.get("request", "")
-    number = int(value) if value.isdecimal() and len(value) < 10 else None
-    return _panel(request, _shown(request, conversation_id, number))
+    return _panel(request, _shown(request, conversation_id, _number(request, "request")))
 
 
 def _panel(request: HttpRequest, shown: inspector.Shown) -> HttpResponse:
@@ -297,10 +312,7 @@ async def _changed(
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
     theme = request.POST.get("theme", "auto")
-    target = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
-        target = reverse("home")
-    response = redirect(target)
+    response = redirect(own_address(request, request.POST.get("next", "")))
     if theme in THEMES:
         year = 365 * 24 * 3600
         response.set_cookie(THEME_COOKIE, theme, max_age=year, samesite="Lax")

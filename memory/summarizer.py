@@ -20,6 +20,8 @@ from memory.core.tokens import MESSAGE_OVERHEAD, Counter
 # Messages whose script decides the summary's language, and the characters looked at of each.
 LANGUAGE_MESSAGES = 8
 LANGUAGE_CHARACTERS = 400
+# Tokens of a chunk, however small the summariser's window is.
+LEAST_CHUNK = 100
 
 
 class CompletionFailed(Exception):
@@ -136,7 +138,8 @@ async def _in_chunks(job: Job, complete: Complete) -> Written | str:
             finish=answer.finish,
             counter=job.counter,
         )
-        if reason:
+        # Only the end has to be shorter: a first chunk may be one short line before a long one.
+        if reason and (last or reason != "not-shorter"):
             return reason
         previous, model = text, answer.model
         for key, value in answer.usage.items():
@@ -147,11 +150,13 @@ async def _in_chunks(job: Job, complete: Complete) -> Written | str:
 def split(job: Job) -> list[tuple[Message, ...]]:
     """The messages in runs that each fit the summariser's request beside the previous summary.
 
-    A message that alone is too large is shortened to its head for the summariser's eyes.
+    Room is left for the longest previous summary and the longest answer. A message that alone is
+    too large is shortened to its head for the summariser's eyes.
     """
-    empty = prompts.summary_request((), previous="", cap=job.cap, language="")
+    empty = prompts.summary_request((), previous="-", cap=job.cap, language="")
     base = sum(job.counter.count(part["content"]) for part in empty) + 2 * MESSAGE_OVERHEAD
-    room = max(100, job.room - base - 2 * job.cap)
+    previous = max(job.cap, job.counter.count(prompts.quoted(job.previous)))
+    room = max(LEAST_CHUNK, job.room - base - previous - job.cap)
     chunks: list[list[Message]] = []
     used = 0
     for message in job.messages:
@@ -168,13 +173,16 @@ def split(job: Job) -> list[tuple[Message, ...]]:
 
 
 def _shortened(message: Message, room: int, counter: Counter) -> Message:
-    size = len(message.content)
-    while size > 100:
+    """The message with its text and the arguments of its calls cut to what fits `room` tokens."""
+    size = max(len(message.content), *(len(call.arguments) for call in message.tool_calls), 0)
+    short = message
+    while size and counter.count(prompts.transcript([short])) >= room:
         size = size * 3 // 4
-        short = replace(message, content=shorten(message.content, size), tool_calls=())
-        if counter.count(prompts.transcript([short])) < room:
-            return short
-    return replace(message, content=shorten(message.content, 100), tool_calls=())
+        calls = tuple(
+            replace(call, arguments=shorten(call.arguments, size)) for call in message.tool_calls
+        )
+        short = replace(message, content=shorten(message.content, size), tool_calls=calls)
+    return short
 
 
 def language_of(messages: Sequence[Message]) -> str:

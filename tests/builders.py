@@ -7,7 +7,7 @@ from memory.core.budget import Budget
 from memory.core.groups import Group, group
 from memory.core.messages import Message, ToolCall
 from memory.core.policy import Policy, policy_from
-from memory.core.tokens import message_tokens
+from memory.core.tokens import Counter, message_tokens
 from memory.core.window import Context, SummaryPart
 
 
@@ -43,7 +43,13 @@ def result(text: str, id_: str = "call_0") -> Message:
     return Message("tool", text, tool_call_id=id_)
 
 
-def numbered(messages: Iterable[Message], *, first: int = 1, plain: bool = True) -> list[Message]:
+def numbered(
+    messages: Iterable[Message],
+    *,
+    first: int = 1,
+    plain: bool = True,
+    counter: Counter = COUNTER,
+) -> list[Message]:
     """The messages with positions, turns (one per user message) and tokens.
 
     `plain` counts words alone; otherwise the overheads come on top.
@@ -51,7 +57,7 @@ def numbered(messages: Iterable[Message], *, first: int = 1, plain: bool = True)
     turn, done = 0, []
     for position, message in enumerate(messages, first):
         turn += message.role == "user"
-        tokens = COUNTER.count(message.content) if plain else message_tokens(message, COUNTER)
+        tokens = counter.count(message.content) if plain else message_tokens(message, counter)
         done.append(replace(message, position=position, turn=turn, tokens=tokens))
     return done
 

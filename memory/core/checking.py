@@ -7,39 +7,75 @@ import re
 from collections.abc import Sequence
 
 from memory.core.messages import Message
-from memory.core.text import shorten
+from memory.core.prompts import OWN_SENTENCES
+from memory.core.text import is_blank, shorten
 from memory.core.tokens import Counter
 
 # Characters of one message that an archive keeps (S2).
 ARCHIVE_MESSAGE = 500
 ARCHIVE_GAP = "[… older lines left out; the transcript has them]"
+_ARCHIVED = re.compile(r"- (user|assistant|tool|system): ")
 
 _THINK = re.compile(r"<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _OPEN_THINK = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
-_MARKUP = re.compile(r"</?(tool_call|function_call|tool_use|transcript|message|memory)\b|\[TOOL_")
+_CLOSE_THINK = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"</?(tool_calls?|function_calls?|tool_use|tool_response|invoke|memory|previous_summary|"
+    r"transcript|message)\b|<function=|<\|[a-z_]+\|>|\[/?TOOL_|"
+    r"\{\s*\"name\"\s*:\s*\"[^\"]*\"\s*,\s*\"(arguments|parameters)\"\s*:",
+)
+# What a model says that will not do it. Only at the beginning: a summary may report a refusal.
 _REFUSAL = re.compile(
-    r"^\W*(i'?m sorry|i am sorry|sorry[,.]|i cannot|i can'?t|i can’t|i’m sorry|i am unable|"
-    r"i'?m unable|as an ai|unfortunately, i|抱歉|对不起|很抱歉|我无法|我不能|"
-    r"作为(一个)?(ai|人工智能)|"
-    r"申し訳|lo siento|es tut mir leid|je suis désolé|desculpe)",
+    r"^\W*(i(['’]?m| am) (very |really |so )?(sorry|unable|not able|afraid)\b|sorry[,.!:;—–]|"
+    r"sorry,? (but )?i\b|i (do )?apologi[sz]e\b|(my )?apologies[,.!:]|"
+    r"i (cannot|can not|can['’]?t|won['’]?t|will not|don['’]?t have|do not have)\b|"
+    r"as an ai\b[^.!?\n]{0,60}?,? i\b|unfortunately,? i\b|"
+    r"抱歉[,,。!!]|非常抱歉|很抱歉|对不起[,,。!!]|很遗憾[,,]我|我无法|我不能|"
+    r"作为(一个|一名|一款)?(ai|人工智能)[^。\n]{0,20}我(无法|不能|没有)|"
+    r"申し訳|すみません|죄송합니다|lo siento|es tut mir leid|tut mir leid|(je suis )?désolée?\b|"
+    r"desculpe|mi dispiace|извините|к сожалению, я)",
     re.IGNORECASE,
 )
+# The text of a failure where a summary should be. A summary may begin with "Error 42 appears when".
 _ERROR = re.compile(
-    r"^\W*(error\b|\(?summari[sz]ation failed|traceback \(most recent|exception\b|"
-    r"\{\s*\"error\"|http \d{3}\b|rate limit)",
+    r"^\W*([\w.]*(error|exception)\s*[:(\[]|error code: \d{3}\b|"
+    r"an? (unknown |unexpected |internal )?error (has |was )?occurred|"
+    r"error (while |when |during |in )?(generating|creating|calling|processing|writing)\b|"
+    r"summar(y|i[sz]ation)( generation)? (has )?failed|failed to (generate|create|produce|summari)|"
+    r"traceback \(most recent|\{\s*[\"'](error|detail)[\"']|<!doctype|<html\b|"
+    r"http[ /][\d. ]*\d{3}\s*:|rate limit (reached|exceeded|error)|"
+    r"(\d{3}\s+)?(bad gateway|service unavailable|gateway time-?out|internal server error|"
+    r"too many requests)|"
+    r"(发生|出现)?(了)?(错误|异常)[::]|摘要(生成)?失败|请求失败|生成(摘要)?失败)",
     re.IGNORECASE,
 )
+# Talk about the task in place of the work, within the first sentence or two.
 _REMARK = re.compile(
-    r"\b(no|isn't any|is no|not any) (conversation|content|messages?|transcript)\b.{0,40}"
-    r"\b(to summari[sz]e|provided|given)|nothing (meaningful |of note )?to summari[sz]e|"
-    r"没有(需要|可以|可供)?(总结|摘要)的?(内容|对话)|holds nothing meaningful",
+    r"\b(no|isn['’]t any|not any) (conversation|content|messages?|transcript|text)\b"
+    r".{0,20}\b(to summari[sz]e|(was|were|is|been) (provided|given)|provided\b)|"
+    r"\bi (do not|don['’]t|cannot|can['’]t) (see|find) (a|any|the) (conversation|content|messages?|"
+    r"transcript|text)\b|"
+    r"nothing (meaningful |of note |here )?to summari[sz]e|holds nothing meaningful|"
+    r"please (provide|share|send|paste) (me )?(with )?(the|a|your|some) (conversation|transcript|"
+    r"text|messages?|content)|"
+    r"没有(需要|可以|可供|任何)?(可)?(总结|摘要)的?(内容|对话)|请(您)?提供(需要|要)?(总结|摘要)?的?(对话|内容)",
+    re.IGNORECASE,
+)
+REMARK_REACH = 200
+_NOD = re.compile(
+    r"\W*(ok|okay|sure|yes|no|done|understood|got it|noted|will do|thanks?|thank you|好|好的|明白|"
+    r"明白了|是的?|收到|了解|知道了)\W*",
     re.IGNORECASE,
 )
 
 
 def strip_reasoning(text: str) -> str | None:
-    """`text` without its closed think blocks; None if one is left open."""
-    text = _THINK.sub("", text)
+    """`text` without its think blocks; None if one is left open.
+
+    Where the chat template opens the block itself, only its end is in the text: what stands
+    before it is reasoning too.
+    """
+    text = _CLOSE_THINK.split(_THINK.sub("", text))[-1]
     return None if _OPEN_THINK.search(text) else text.strip()
 
 
@@ -56,17 +92,20 @@ def refusal_reason(
         return "cut"
     if finish == "content_filter":
         return "filtered"
-    if finish == "tool_calls":
+    if finish in ("tool_calls", "function_call"):
         return "markup"
-    if not text.strip():
+    if is_blank(text):
         return "empty"
-    for reason, pattern in (
-        ("refusal", _REFUSAL),
-        ("error", _ERROR),
-        ("remark", _REMARK),
-        ("markup", _MARKUP),
+    if _NOD.fullmatch(text):
+        return "too-short"
+    for reason, found in (
+        ("refusal", _REFUSAL.search(text)),
+        ("error", _ERROR.search(text)),
+        ("remark", _REMARK.search(text, 0, REMARK_REACH)),
+        ("remark", any(sentence in text for sentence in OWN_SENTENCES)),
+        ("markup", _MARKUP.search(text)),
     ):
-        if pattern.search(text):
+        if found:
             return reason
     tokens = counter.count(text)
     if tokens > cap:
@@ -88,9 +127,14 @@ def archive(
 
     Each message keeps at most `limit` characters behind its role; the oldest lines fall off, with
     a marker, until the whole is within `cap` tokens. The previous summary goes first, whole as
-    long as it is at most half of the cap.
+    long as it is at most three quarters of the cap; lines that an earlier archive appended to it
+    count as lines, so they fall off before it does.
     """
-    lines = []
+    summary = previous.strip().splitlines()
+    edge = len(summary)
+    while edge and (summary[edge - 1] == ARCHIVE_GAP or _ARCHIVED.match(summary[edge - 1])):
+        edge -= 1
+    lines = summary[edge:]
     for message in messages:
         names = ", ".join(call.name for call in message.tool_calls)
         text = " ".join(message.content.split())
@@ -98,16 +142,17 @@ def archive(
             text = f"[calls {names}] {text}".strip()
         if text:
             lines.append(f"- {message.role}: {shorten(text, limit)}")
-    head = previous.strip()
-    if counter.count(head) > cap // 2:
-        head = _newest_lines(head.splitlines(), cap // 2, counter)
-    room = cap - counter.count(head) - 2
-    body = _newest_lines(lines, room, counter)
+    head = _newest_lines(summary[:edge], cap * 3 // 4, counter)
+    # The line breaks between the parts may take a token each.
+    body = _newest_lines(lines, cap - counter.count(head) - 2, counter)
     return "\n".join(part for part in (head, body) if part)
 
 
 def _newest_lines(lines: Sequence[str], room: int, counter: Counter) -> str:
-    """As many of the newest lines as fit into `room` tokens, a marker before them if some fell."""
+    """As many of the newest lines as fit into `room` tokens, a marker before them if some fell.
+
+    Where not even one line fits, its end does.
+    """
     if counter.count("\n".join(lines)) <= room:
         return "\n".join(lines)
     low, high = 0, len(lines)
@@ -117,11 +162,14 @@ def _newest_lines(lines: Sequence[str], room: int, counter: Counter) -> str:
             high = middle
         else:
             low = middle + 1
-    kept = lines[low:]
-    if kept:
-        return "\n".join((ARCHIVE_GAP, *kept))
-    if not lines:
-        return ""
-    # Not even one line fits: its end does.
-    size = max(0, room - counter.count(ARCHIVE_GAP))
-    return "\n".join((ARCHIVE_GAP, lines[-1][-size:])) if size > 0 else ""
+    if low < len(lines):
+        return "\n".join((ARCHIVE_GAP, *lines[low:]))
+    line = lines[-1] if lines else ""
+    low, high = 0, len(line)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if counter.count(f"{ARCHIVE_GAP}\n{line[-middle:]}") <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return f"{ARCHIVE_GAP}\n{line[-low:]}" if low else ""

@@ -77,7 +77,7 @@ def sendable(members: Group, counter: Counter) -> tuple[tuple[Message, bool], ..
     a marked stub, a result that answers none of the calls is left out. Orphans give nothing.
     """
     head = members.messages[0]
-    if head.role == "tool":
+    if members.is_orphan:
         return ()
     if not head.tool_calls:
         return ((head, False),)

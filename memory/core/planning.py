@@ -4,6 +4,7 @@ Everything here is a pure function of cached token counts. A plan never changes 
 which groups are the head (to fold or leave out) and which the tail (kept verbatim).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -119,39 +120,49 @@ def plan(
     """Decide about the next request.
 
     `force` is the owner's "compact now"; `hold` suspends the policy's own triggers (after an undo
-    or a compaction without progress), so that only a request that would not fit is compacted.
+    or a compaction without progress), so that only a request that would not fit is compacted. What
+    is merely left out of a request is no compaction: `hold` does not concern it.
     """
     trigger = triggered(costs, prior, current, policy, budget)
-    if hold and trigger != "budget":
+    if hold and policy.older == "summary" and trigger != "budget":
         trigger = None
     if force:
         trigger = trigger or "manual"
     if trigger is None or policy.older == "keep":
         return Plan("send", (), prior, trigger, costs)
-    edge = cut(prior, costs, policy, budget, trigger)
+    edge = cut(prior, costs, policy, budget)
     if edge == 0:
         return Plan("send", (), prior, trigger, costs)
     action: Action = "fold" if policy.older == "summary" else "leave-out"
     return Plan(action, prior[:edge], prior[edge:], trigger, costs)
 
 
-def cut(
-    prior: Sequence[Group], costs: Costs, policy: Policy, budget: Budget, trigger: Trigger
-) -> int:
-    """The index of the first group of the tail.
+def cut(prior: Sequence[Group], costs: Costs, policy: Policy, budget: Budget) -> int:
+    """The index of the first group of the tail; as the budget grows it never moves up.
 
     The earliest edge at which the tail has at most `keep_messages` messages and its tokens fit
-    beside the rest, moved on to where a tail may begin.
+    beside the rest, moved on to where a tail may begin. Where the tokens are over their limit and
+    older messages are summarised, at least one group is folded, so that a summary over its cap
+    gets written anew.
     """
-    limit = budget.usable
-    if trigger == "tokens":
-        limit = int(limit * policy.target_share)
-    memory = costs.summary
+    limit = token_trigger(policy, budget)
+    memory: float = costs.summary
     if policy.older == "summary":
-        memory = summary_cap(policy, budget) + FENCE_RESERVE
-    edge = first_fitting(costs.suffix, limit - costs.fixed - costs.current - memory)
+        limit = budget.usable if limit is None else limit
+        # In fractions: rounding the cap by itself would let a larger budget keep one token less.
+        memory = min(policy.summary_cap, budget.usable / 4) + FENCE_RESERVE
+    over = limit is not None and costs.total > limit
+    room = math.floor(budget.usable * (policy.target_share if over else 1) - memory)
+    edge = first_fitting(costs.suffix, room - costs.fixed - costs.current)
+    if over and policy.older == "summary":
+        edge = max(edge, min(1, len(prior)))
     if policy.keep_messages is not None:
         edge = max(edge, _edge_by_count(prior, policy.keep_messages))
+    return _tail_edge(prior, edge)
+
+
+def _tail_edge(prior: Sequence[Group], edge: int) -> int:
+    """The first index from `edge` on at which a tail may begin; everything may stay as it is."""
     while 0 < edge < len(prior) and not prior[edge].begins_tail:
         edge += 1
     return edge
@@ -183,21 +194,20 @@ def fit(
 ) -> tuple[tuple[Group, ...], tuple[Group, ...], bool]:
     """The last resort for one request: (left out, kept, whether the summary stays).
 
-    Nothing is left out that fits. Raises WindowTooSmall where the system prompt and the current
-    turn alone do not fit, or where the policy keeps everything and everything does not fit.
+    Room goes to the system prompt and the current turn, then to the summary if it fits, then to
+    the newest groups. Raises WindowTooSmall where the system prompt and the current turn alone do
+    not fit (it names the larger), or where the policy keeps everything and that does not fit.
     """
     costs, prior = plan_.costs, plan_.tail
     base = costs.fixed + costs.current
     if base > budget.usable:
-        part = "system_prompt" if costs.fixed > budget.usable // 2 else "message"
-        size = costs.fixed if part == "system_prompt" else costs.current
-        raise WindowTooSmall(part, size, budget.usable)
+        if costs.fixed >= costs.current:
+            raise WindowTooSmall("system_prompt", costs.fixed, budget.usable)
+        raise WindowTooSmall("message", costs.current, budget.usable)
     suffix = costs.suffix[len(plan_.head) :]
     if policy.older == "keep" and base + summary + suffix[0] > budget.usable:
         raise WindowTooSmall("history", base + summary + suffix[0], budget.usable)
     keeps_summary = base + summary <= budget.usable
     room = budget.usable - base - (summary if keeps_summary else 0)
-    edge = first_fitting(suffix, room)
-    while 0 < edge < len(prior) and not prior[edge].begins_tail:
-        edge += 1
+    edge = _tail_edge(prior, first_fitting(suffix, room))
     return prior[:edge], prior[edge:], keeps_summary

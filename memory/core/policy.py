@@ -18,10 +18,10 @@ class Policy:
 
     - `max_messages`: trigger, more messages than that; None: never by count.
     - `trigger_share`: trigger, more than this share of the usable tokens; None: never by tokens.
-    - `target_share`: after a trigger by tokens, the largest share of the usable tokens that the
-      window keeps, so that the next trigger is not one message away.
+    - `target_share`: once too many tokens made it compact, the largest share of the usable tokens
+      that the window keeps, so that the next trigger is not one message away.
     - `keep_messages`: how many messages before the current turn stay verbatim (an upper bound: the
-      token budget wins).
+      token budget wins). Where the rest is left out it is the same number as `max_messages`.
     - `older`: what becomes of the rest.
     - `summary_cap`: the longest summary, in tokens (S0: 500).
     - `when`: whether compaction comes before the request or after the reply.
@@ -52,12 +52,22 @@ class Policy:
                     f"keep_messages ({self.keep_messages}) must be smaller than max_messages "
                     f"({self.max_messages}), or nothing would ever be folded",
                 )
-        if self.trigger_share is not None:
-            _check(0 < self.trigger_share <= 1, "trigger_share must be over 0 and at most 1")
+        if self.older == "leave-out":
             _check(
-                0 < self.target_share < self.trigger_share,
-                f"target_share must be over 0 and below trigger_share ({self.trigger_share})",
+                self.keep_messages == self.max_messages,
+                f"keep_messages ({self.keep_messages}) must equal max_messages "
+                f"({self.max_messages}) where older messages are left out",
             )
+        if self.trigger_share is not None:
+            _check(
+                _is_number(self.trigger_share) and 0 < self.trigger_share <= 1,
+                "trigger_share must be a number over 0 and at most 1",
+            )
+        most = 1 if self.trigger_share is None else self.trigger_share
+        _check(
+            _is_number(self.target_share) and 0 < self.target_share < most,
+            f"target_share must be a number over 0 and below trigger_share ({most})",
+        )
         _check_at_least("summary_cap", self.summary_cap, 50)
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,6 +78,10 @@ class Policy:
 def _check(ok: bool, rule: str) -> None:
     if not ok:
         raise ValueError(rule)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_at_least(name: str, value: int, least: int) -> None:
@@ -91,16 +105,18 @@ PRESETS: Mapping[str, Policy] = {
 def policy_from(data: Mapping[str, Any]) -> Policy:
     """The policy that `data` names (`preset`) with the parameters it changes.
 
-    `window` has one number: giving `max_messages` alone sets `keep_messages` too. Raises
+    `window` has one number: giving one of `max_messages` and `keep_messages` sets both. Raises
     ValueError for an unknown preset, an unknown parameter or a value against its rule.
     """
     name = data.get("preset", "hybrid")
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {name!r}")
     changes = {key: value for key, value in data.items() if key != "preset"}
     unknown = changes.keys() - Policy.__dataclass_fields__.keys()
     if unknown:
         raise ValueError(f"unknown policy parameter: {', '.join(sorted(unknown))}")
-    if name == "window" and "keep_messages" not in changes and "max_messages" in changes:
-        changes["keep_messages"] = changes["max_messages"]
+    if name == "window":
+        for given, other in (("max_messages", "keep_messages"), ("keep_messages", "max_messages")):
+            if given in changes:
+                changes.setdefault(other, changes[given])
     return replace(PRESETS[name], **changes)

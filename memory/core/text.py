@@ -27,7 +27,7 @@ def shorten(text: str, limit: int) -> str:
     """`text` cut to at most `limit` characters, with an ellipsis as the last where it was cut."""
     if len(text) <= limit:
         return text
-    return text[: max(0, limit - 1)].rstrip() + "…"
+    return text[: limit - 1].rstrip() + "…" if limit > 0 else ""
 
 
 def script_language(text: str) -> str:

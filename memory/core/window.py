@@ -37,7 +37,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Messages of the context that this request does not contain. Tokens of the messages."""
+    """Messages of the context that this request does not contain. Tokens of the messages.
+
+    "omitted" without positions is the summary itself.
+    """
 
     reason: Reason
     positions: tuple[int, ...]
@@ -140,14 +143,23 @@ class Context:
         parts = [segment for segment in segments if segment]
         parts += _verbatim(kept, "tail", why[self.policy.older], self.counter)
         parts += _verbatim(self.current, "current", "current-turn", self.counter)
-        left_out = [
-            LeftOut(reason, positions(groups), _cost(groups, self.counter))
-            for reason, groups in (("outside-window", outside), ("omitted", omitted))
-            if groups
+        left_out = []
+        if outside:
+            left_out.append(LeftOut("outside-window", *_weighed(outside, self.counter)))
+        if omitted:
+            left_out.append(LeftOut("omitted", *_weighed(omitted, self.counter)))
+        if summary and not keeps_summary:
+            left_out.append(LeftOut("omitted", (), summary.tokens))
+        sent = {segment.message.position for segment in parts}
+        unsent = [
+            message
+            for members in (*kept, *self.current)
+            for message in members.messages
+            if message.position not in sent
         ]
-        orphans = [one for one in (*kept, *self.current) if one.is_orphan]
-        if orphans:
-            left_out.append(LeftOut("orphan", positions(orphans), 0))
+        if unsent:
+            numbers = tuple(message.position for message in unsent)
+            left_out.append(LeftOut("orphan", numbers, sum(one.tokens for one in unsent)))
         return Window(tuple(parts), tuple(left_out), self.budget)
 
 
@@ -159,8 +171,9 @@ def _verbatim(groups: Iterable[Group], kind: Kind, why: str, counter: Counter) -
     ]
 
 
-def _cost(groups: Sequence[Group], counter: Counter) -> int:
-    return sum(group_tokens(members, counter) for members in groups)
+def _weighed(groups: Sequence[Group], counter: Counter) -> tuple[tuple[int, ...], int]:
+    """The positions of the groups and their cost in tokens."""
+    return positions(groups), sum(group_tokens(members, counter) for members in groups)
 
 
 __all__ = [

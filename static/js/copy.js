@@ -4,6 +4,8 @@ import { say } from "./strings.js";
 
 /** Rendered Markdown: a copy button on every code block; links open beside the chat. */
 export function dressMarkdown(root) {
+  // What scrolls sideways can be reached and scrolled with the keyboard.
+  for (const wide of root.querySelectorAll(".markdown :is(pre, table)")) wide.tabIndex = 0;
   for (const link of root.querySelectorAll(".markdown a[href]")) link.target = "_blank";
   for (const code of root.querySelectorAll(".markdown pre")) {
     if (code.parentElement.classList.contains("code-block")) continue;

@@ -1,5 +1,6 @@
 // Joins the parts of the page: what a frame of the socket or an act of the reader sets in motion.
 
+import { watchActs } from "./acts.js";
 import { createComposer } from "./composer.js";
 import { dressMarkdown, enableCopying } from "./copy.js";
 import { enableKeys } from "./keys.js";
@@ -35,7 +36,7 @@ function startChat(page) {
       status.redraw();
       dressMarkdown(scroller);
     },
-    onFold: (words) => status.announce(words),
+    onDivider: (words) => acts.tell(words),
     onError: (words) => status.tell(words),
   });
   const composer = createComposer({
@@ -90,6 +91,7 @@ function startChat(page) {
       setRunning(turn);
       status.phase(turn, "waiting");
       if (id) composer.acknowledged(id);
+      acts.tell("");
       transcript.dropPending();
       if (id && id === mine?.id) transcript.refresh();
       else transcript.refreshQuietly();
@@ -105,6 +107,8 @@ function startChat(page) {
     },
     "turn.text"(frame) {
       stream.whole(frame);
+      const missedTheEnd = frame.turn === running && frame.state && frame.state !== "running";
+      if (missedTheEnd) on["turn.ended"]({ turn: frame.turn, state: frame.state, length: 0 });
     },
     "turn.tick"(frame) {
       stream.tick(frame);
@@ -120,7 +124,7 @@ function startChat(page) {
       if (text) status.announce(`${say("assistantSaid")} ${text}`);
     },
     "memory.changed"() {
-      transcript.refreshQuietly();
+      transcript.refreshQuietly({ news: false });
       panel.refresh();
     },
     error({ code, message, id }) {
@@ -155,21 +159,14 @@ function startChat(page) {
     }
   });
 
-  // Reset, undo, compact: the reader's own acts show their effect at once. The answer is the panel.
-  document.addEventListener("htmx:afterRequest", ({ detail }) => {
-    const form = detail.requestConfig?.elt;
-    if (!form?.dataset?.changes) return;
-    document.getElementById("reset-dialog").hidePopover();
-    // The button that was pressed may have gone with the old panel.
-    if (document.activeElement === document.body) document.getElementById("reset-memory").focus({ preventScroll: true });
-    if (!detail.successful) return status.tell(reasonOf(detail.xhr));
-    transcript.refresh();
+  const acts = watchActs({
+    panel,
+    loginUrl: page.loginUrl,
+    announce: status.announce,
+    onChanged: transcript.refresh,
+    onSignedOut: () => status.connection("signed-out"),
+    onFailed: status.tell,
   });
-
-  function reasonOf(request) {
-    const isWords = request?.getResponseHeader("Content-Type")?.startsWith("text/plain");
-    return isWords && request.responseText ? request.responseText : say("requestFailed");
-  }
 
   dressMarkdown(scroller);
   linkParts();

@@ -3,6 +3,7 @@
 
 export function createPanel({ url, body }) {
   let kept = null;
+  let held = false; // an act of the reader is under way; its answer is the panel
 
   const view = () => body.querySelector("#context");
   const isNext = () => !view()?.dataset.number;
@@ -12,6 +13,7 @@ export function createPanel({ url, body }) {
   }
 
   function refresh() {
+    if (held) return undefined;
     const fetched = window.htmx.ajax("GET", address(), { target: body, swap: "innerHTML" });
     if (!isNext()) refreshGauge();
     return fetched;
@@ -72,5 +74,9 @@ export function createPanel({ url, body }) {
     });
   }
 
-  return { refresh, revision: () => view()?.dataset.revision ?? "" };
+  return {
+    refresh,
+    revision: () => view()?.dataset.revision ?? "",
+    hold: (on) => { held = on; },
+  };
 }

@@ -5,8 +5,8 @@ import { createScroll } from "./scroll.js";
 import { say } from "./strings.js";
 import { parse, remember, swap } from "./swap.js";
 
-/** onSwap(): after every change of the items. onFold(words): something was just folded. */
-export function createTranscript({ scroller, pill, url, onSwap, onFold, onError }) {
+/** onSwap(): after every change of the items. onDivider(words): something was just folded or reset. */
+export function createTranscript({ scroller, pill, url, onSwap, onDivider, onError }) {
   const items = scroller.querySelector("[data-items]");
   let pages = 1; // how many the reader has loaded
   let fetching = null;
@@ -58,12 +58,14 @@ export function createTranscript({ scroller, pill, url, onSwap, onFold, onError 
   }
 
   function apply(fresh) {
-    const before = states();
+    const before = { states: states(), resets: items.querySelectorAll(".divider.reset").length };
     scroll.keep(() => {
       const added = swap(items, fresh);
       if (pending) items.append(pending);
       onSwap();
-      markFolded(before, added);
+      markFolded(before.states, added);
+      const resets = Array.from(items.querySelectorAll(".divider.reset"));
+      if (resets.length > before.resets) tellOf(resets.pop());
     });
   }
 
@@ -79,12 +81,17 @@ export function createTranscript({ scroller, pill, url, onSwap, onFold, onError 
       const was = before.get(message.dataset.position);
       if (was !== "window" && was !== "current") continue;
       message.classList.add("just-folded");
+      message.addEventListener("animationend", () => message.classList.remove("just-folded"), { once: true });
       some = true;
     }
     const fold = added.filter((node) => node.classList.contains("fold")).pop();
     if (!fold || !some) return;
-    fold.classList.add("arrived");
-    onFold(fold.querySelector("[data-say]").textContent.trim().replace(/\s+/g, " "));
+    tellOf(fold);
+  }
+
+  function tellOf(divider) {
+    divider.classList.add("arrived");
+    onDivider(divider.querySelector("[data-say]").textContent.trim().replace(/\s+/g, " "));
   }
 
   async function loadOlder() {
@@ -118,11 +125,11 @@ export function createTranscript({ scroller, pill, url, onSwap, onFold, onError 
   return {
     refresh,
     toEnd: scroll.toEnd,
-    /** As `refresh`, but a reader who is further up is not disturbed. */
-    refreshQuietly() {
+    /** As `refresh`, but a reader who is further up is not disturbed, only told of news. */
+    refreshQuietly({ news = true } = {}) {
       if (scroll.isFollowing()) return refresh();
       deferred = true;
-      scroll.tellNews();
+      if (news) scroll.tellNews();
       return Promise.resolve();
     },
     showPending(text) {

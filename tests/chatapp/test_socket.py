@@ -1,0 +1,296 @@
+"""The socket, through the whole ASGI application."""
+
+import asyncio
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.test import Client
+
+from chatapp import events, frames
+from chatapp.asgi import application
+from memory.models import Conversation, Message, Turn
+from tests.conftest import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ORIGIN = b"http://localhost:8000"
+
+
+async def cookie_of(user: Any) -> bytes:
+    client = Client()
+    await sync_to_async(client.force_login)(user)
+    return f"sessionid={client.cookies['sessionid'].value}".encode()
+
+
+class Page:
+    """One open page: a socket that remembers what it was told."""
+
+    def __init__(self, conversation_id: Any, cookie: bytes = b"", origin: bytes = ORIGIN) -> None:
+        headers = [(b"origin", origin), (b"host", b"localhost:8000"), (b"cookie", cookie)]
+        path = f"/ws/c/{conversation_id}/"
+        self.socket = WebsocketCommunicator(application, path, headers=headers)
+        self.frames: list[dict[str, Any]] = []
+
+    async def send(self, **frame: Any) -> None:
+        await self.socket.send_to(text_data=json.dumps(frame))
+
+    async def next(self) -> dict[str, Any]:
+        frame = json.loads(await self.socket.receive_from(timeout=10))
+        self.frames.append(frame)
+        return frame
+
+    async def until(self, type_: str) -> dict[str, Any]:
+        while (frame := await self.next())["type"] != type_:
+            pass
+        return frame
+
+    def text(self) -> str:
+        """The reply as a client builds it from the deltas; a gap raises."""
+        text = ""
+        for frame in self.frames:
+            if frame["type"] == "turn.text":
+                text = frame["text"]
+            if frame["type"] == "turn.delta":
+                assert frame["offset"] <= len(text), "a gap"
+                text += frame["text"][len(text) - frame["offset"] :]
+        return text
+
+
+@pytest.fixture
+async def page(runner: Any, user: Any, conversation: Conversation) -> Any:
+    opened = Page(conversation.pk, await cookie_of(user))
+    await opened.socket.connect()
+    assert (await opened.next())["type"] == "hello"
+    yield opened
+    await opened.socket.disconnect()
+
+
+async def test_a_message_is_answered_and_told(page: Page, scripted: Any) -> None:
+    scripted.replies = ["謝謝🌱, bis später 777777"]
+    await page.send(type="message.send", id="m1", text="hello")
+    assert (await page.next()) == {"type": "turn.started", "turn": 1, "id": "m1"}
+    ended = await page.until("turn.ended")
+    assert ended["state"] == "complete"
+    assert page.text() == "謝謝🌱, bis später 777777"
+    assert ended["length"] == len(page.text())
+
+
+async def test_four_hundred_pieces_reach_two_pages_without_a_hole(
+    page: Page, scripted: Any, user: Any, conversation: Conversation
+) -> None:
+    scripted.replies = ["".join(chr(0x4E00 + n) for n in range(400))]
+    second = Page(conversation.pk, await cookie_of(user))
+    await second.socket.connect()
+    await page.send(type="message.send", id="m1", text="hello")
+    await asyncio.gather(page.until("turn.ended"), second.until("turn.ended"))
+    stored = await Message.objects.aget(role="assistant")
+    assert page.text() == second.text() == stored.content == scripted.replies[0]
+    await second.socket.disconnect()
+
+
+async def test_a_page_opened_in_the_middle_gets_all_of_the_reply(
+    page: Page, scripted: Any, user: Any, conversation: Conversation
+) -> None:
+    scripted.replies, scripted.hold = ["abcdefgh" * 50], asyncio.Event()
+    await page.send(type="message.send", id="m1", text="hello")
+    await page.until("turn.delta")
+    await page.socket.disconnect()
+    again = Page(conversation.pk, await cookie_of(user))
+    await again.socket.connect()
+    hello = await again.next()
+    assert hello["turn"] == 1
+    await again.send(type="turn.resume", turn=1)
+    assert (await again.until("turn.text"))["text"] == "a"
+    scripted.hold.set()
+    await again.until("turn.ended")
+    assert again.text() == "abcdefgh" * 50
+    await again.socket.disconnect()
+
+
+async def test_stop_is_heard_while_the_reply_is_written(page: Page, scripted: Any) -> None:
+    scripted.replies, scripted.pause = ["x" * 1000], 0.05
+    await page.send(type="message.send", id="m1", text="hello")
+    await page.until("turn.delta")
+    asked = asyncio.get_running_loop().time()
+    await page.send(type="turn.stop", turn=1)
+    ended = await page.until("turn.ended")
+    assert ended["state"] == "stopped"
+    assert asyncio.get_running_loop().time() - asked < 5, "stop waited for the stream's end"
+    reply = await Message.objects.aget(role="assistant")
+    assert reply.content == page.text()
+    assert 0 < len(reply.content) < 1000
+
+
+async def test_a_second_message_is_busy_and_nothing_is_stored(page: Page, scripted: Any) -> None:
+    scripted.hold = asyncio.Event()
+    await page.send(type="message.send", id="m1", text="A?")
+    await page.until("turn.started")
+    await page.send(type="message.send", id="m2", text="B?")
+    error = await page.until("error")
+    assert (error["code"], error["id"]) == ("busy", "m2")
+    scripted.hold.set()
+    await page.until("turn.ended")
+    assert await Message.objects.acount() == 2
+
+
+async def test_a_message_sent_twice_is_stored_once(page: Page) -> None:
+    for _ in range(2):
+        await page.send(type="message.send", id="m1", text="hello")
+    await page.until("turn.ended")
+    await page.send(type="message.send", id="m1", text="hello")
+    await page.send(type="message.send", id="m1", text="other")
+    assert (await page.until("error"))["code"] == "id-reused"
+    assert await Turn.objects.acount() == 1
+
+
+async def test_retry_replaces_the_last_turn(page: Page, scripted: Any) -> None:
+    scripted.replies = [500, "now it works"]
+    await page.send(type="message.send", id="m1", text="hello")
+    ended = await page.until("turn.ended")
+    assert (ended["state"], ended["reason"]) == ("failed", "server")
+    await page.send(type="turn.retry", id="r1", turn=1)
+    assert (await page.until("turn.ended"))["state"] == "complete"
+    active = Message.objects.filter(active=True).order_by("position")
+    rows = [(row.position, row.content) async for row in active]
+    assert rows == [(2, "hello"), (3, "now it works")]
+    await page.send(type="turn.retry", id="r2", turn=1)
+    assert (await page.until("error"))["code"] == "not-last"
+
+
+BAD = [
+    ("{bad", "bad-frame"),
+    ("", "bad-frame"),
+    ("null", "bad-frame"),
+    ("[1,2]", "bad-frame"),
+    ("NaN", "bad-frame"),
+    ('"x"', "bad-frame"),
+    ("[" * 2000 + "]" * 2000, "bad-frame"),
+    ("[" * 200_000, "bad-frame"),
+    ('{"type":5}', "unknown-type"),
+    ('{"type":"nope"}', "unknown-type"),
+    ('{"type":["message.send"]}', "unknown-type"),
+    ('{"type":"message.send"}', "bad-field"),
+    ('{"type":"message.send","id":"1","text":5}', "bad-field"),
+    ('{"type":"message.send","id":"","text":"x"}', "bad-field"),
+    ('{"type":"message.send","id":"1","text":" \\u200b\\n"}', "empty"),
+    ('{"type":"message.send","id":"1","text":"\\u0000\\u0000"}', "empty"),
+    (json.dumps({"type": "message.send", "id": "1", "text": "a" * 32_001}), "too-long"),
+    ('{"type":"turn.stop","turn":"1"}', "bad-field"),
+    ('{"type":"turn.stop","turn":true}', "bad-field"),
+    ('{"type":"turn.stop","turn":99999999999999}', "bad-field"),
+    ('{"type":"turn.stop","turn":7}', "no-turn"),
+    ('{"type":"turn.resume","turn":7}', "no-turn"),
+    ('{"type":"turn.retry","id":"x","turn":7}', "not-last"),
+]
+
+
+async def test_every_bad_frame_gets_one_error_and_the_socket_lives(page: Page) -> None:
+    for text, code in BAD:
+        await page.socket.send_input({"type": "websocket.receive", "text": text})
+        error = await page.next()
+        assert (error["type"], error["code"]) == ("error", code), text[:80]
+        assert error["message"]
+    await page.socket.send_to(bytes_data=b"\x00\x01")
+    assert (await page.next())["code"] == "bad-frame"
+    await page.send(type="message.send", id="m1", text="still there?")
+    assert (await page.until("turn.ended"))["state"] == "complete"
+
+
+async def test_a_lone_surrogate_becomes_one_replacement_mark_everywhere(
+    page: Page, scripted: Any
+) -> None:
+    await page.socket.send_to(
+        text_data='{"type":"message.send","id":"m","text":"note \\udbc0 end"}'
+    )
+    await page.until("turn.ended")
+    row = await Message.objects.aget(role="user")
+    assert row.content == "note \ufffd end"
+    assert scripted.bodies[0]["messages"][-1]["content"] == row.content
+
+
+@pytest.mark.parametrize("who", ["nobody", "other", "unknown"])
+async def test_a_foreign_or_unknown_conversation_is_closed_alike(
+    who: str, runner: Any, user: Any, other_user: Any, conversation: Conversation
+) -> None:
+    cookie = b"" if who == "nobody" else await cookie_of(other_user)
+    pk = "00000000-0000-4000-8000-000000000000" if who == "unknown" else conversation.pk
+    page = Page(pk, cookie)
+    connected, _ = await page.socket.connect()
+    assert connected
+    message = await page.socket.receive_output()
+    assert message["type"] == "websocket.close"
+    assert message["code"] == (4401 if who == "nobody" else 4404)
+    await page.send(type="message.send", id="m1", text="hello")
+    assert await page.socket.receive_nothing()
+    assert await Message.objects.acount() == 0
+
+
+@pytest.mark.parametrize(
+    ("origin", "welcome"),
+    [
+        (b"http://localhost:8000", True),
+        (b"http://localhost", False),
+        (b"https://localhost:8000", False),
+        (b"http://localhost:8443", False),
+        (b"https://evil.example", False),
+        (b"http://localhost:8000.evil.example", False),
+        (b"null", False),
+        (b"", False),
+    ],
+)
+async def test_only_the_exact_origin_may_open_a_socket(
+    origin: bytes, welcome: bool, runner: Any, user: Any, conversation: Conversation
+) -> None:
+    page = Page(conversation.pk, await cookie_of(user), origin)
+    connected, _ = await page.socket.connect()
+    assert connected is welcome
+    if welcome:
+        await page.socket.disconnect()
+
+
+async def test_a_turn_of_a_dead_process_is_interrupted_when_a_page_opens(
+    runner: Any, user: Any, conversation: Conversation, page: Page
+) -> None:
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    turn = await Turn.objects.acreate(
+        conversation=conversation,
+        number=1,
+        client_id="x",
+        partial="so far",
+        heartbeat_at=timezone.now() - timedelta(seconds=16),
+    )
+    await Conversation.objects.filter(pk=conversation.pk).aupdate(next_turn=2)
+    await page.send(type="turn.resume", turn=1)
+    ended = await page.until("turn.ended")
+    assert ended["state"] == "interrupted"
+    await turn.arefresh_from_db()
+    assert turn.state == "interrupted"
+    assert (await Message.objects.aget(turn=turn)).content == "so far"
+    # The conversation is free again.
+    await page.send(type="message.send", id="next", text="go on")
+    await until(lambda: Turn.objects.filter(state="complete").aexists())
+
+
+def test_the_protocol_page_documents_every_frame_and_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+    documented = set(re.findall(r"^\| `([a-z.]+)` \|", page, re.MULTILINE))
+    sent = {cls.type for cls in events.Event.__subclasses__()}
+    source = Path(frames.__file__).read_text()
+    received = set(re.findall(r'case "([a-z]+\.[a-z]+)"', source))
+    assert documented == sent | received
+    for event in events.Event.__subclasses__():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{event.type}` "))
+        assert all(f"`{field}`" in row for field in [one.name for one in fields(event)]), event
+    words_source = (Path(frames.__file__).parent / "words.py").read_text()
+    codes = set(re.findall(r'BadFrame\(\s*"([a-z-]+)"', source))
+    codes |= {code for code in ("busy", "id-reused", "not-last") if f'"{code}"' in words_source}
+    assert all(f"`{code}`" in page for code in codes)

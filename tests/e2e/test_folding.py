@@ -1,0 +1,100 @@
+"""Older messages are folded into a summary: seen in the transcript, in the panel, and request by
+request exactly as it was sent."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.pages import Chat
+
+pytestmark = pytest.mark.browser
+
+# Under `hybrid` the thirteenth message, the seventh of the user's, makes the first six fold.
+TALK = (
+    "My name is Ada and I am learning agent development.",
+    "What is ReAct?",
+    "What is a token?",
+    "What is a sliding window?",
+    "What is RAG?",
+    "What is a context window?",
+    "What is compaction?",
+)
+FOLDED = 6
+
+
+def talk(chat: Chat) -> None:
+    for text in TALK:
+        chat.ask(text)
+
+
+def test_the_first_six_messages_fold_and_the_name_is_still_known(
+    chat: Chat, tmp_path: Path
+) -> None:
+    talk(chat)
+    fold = chat.page.locator(".divider.fold")
+    expect(fold).to_have_count(1)
+    expect(fold.locator("[data-say]")).to_have_text(
+        re.compile(rf"{FOLDED} messages folded into summary v1 · \d+ → \d+ tokens")
+    )
+    assert chat.states() == ["folded"] * FOLDED + ["window"] * (2 * len(TALK) - FOLDED)
+    expect(chat.page.locator("#m-1 .meta")).to_have_text("folded into v1")
+    expect(chat.page.locator("#m-7 .meta")).to_have_text("")
+    order = chat.transcript.locator("[data-item]").evaluate_all("all => all.map((one) => one.id)")
+    assert order == [f"turn-{n}" for n in (1, 2, 3)] + ["fold-1"] + [
+        f"turn-{n}" for n in (4, 5, 6, 7)
+    ]
+    chat.expect_kinds("system", "summary", *["tail"] * 8)
+    expect(chat.segments.nth(1).locator("strong")).to_have_text(re.compile(r"summary v1", re.I))
+    chat.shot(tmp_path, "folded")
+    assert "Ada" in chat.ask("What is my name?")
+
+
+def test_the_fold_opens_and_its_undo_brings_the_messages_back(chat: Chat) -> None:
+    talk(chat)
+    fold = chat.page.locator(".divider.fold")
+    expect(fold).to_have_count(1)
+    fold.locator("summary").click()
+    expect(fold.locator(".fold-text .plain-text")).to_contain_text("Ada")
+    fold.get_by_role("button", name="undo").click()
+    expect(chat.page.locator(".divider.fold")).to_have_count(0)
+    expect(chat.page.locator('.message[data-state="window"]')).to_have_count(2 * len(TALK))
+    chat.expect_kinds("system", *["tail"] * (2 * len(TALK)))
+
+
+def test_every_request_can_be_walked_to_and_is_identical_to_what_was_sent(chat: Chat) -> None:
+    talk(chat)
+    last = len(TALK)
+    title = chat.panel.locator("#context-title")
+    place = chat.panel.locator("[data-request-nav] .num")
+    previous = chat.panel.get_by_role("link", name="Previous request")
+    following = chat.panel.get_by_role("link", name="Following request")
+    expect(place).to_have_text(f"next, after {last}")
+    for number in range(last, 0, -1):
+        previous.click()
+        expect(place).to_have_text(f"request {number} of {last}")
+        expect(title).to_have_text("What the model saw")
+        expect(chat.panel.locator(".proof .good")).to_contain_text("identical to what was sent")
+        context = chat.context(number)
+        assert context["verified"] is True, number
+        expect(chat.segments).to_have_count(len(context["segments"]))
+        expect(chat.segments.last.locator(".segment-text")).to_have_text(TALK[number - 1])
+    expect(previous).to_have_attribute("aria-disabled", "true")
+    for number in range(2, last + 1):
+        following.click()
+        expect(place).to_have_text(f"request {number} of {last}")
+    chat.panel.get_by_role("link", name="The next request, not sent yet").click()
+    expect(place).to_have_text(f"next, after {last}")
+    folded = [segment["kind"] for segment in chat.context(last)["segments"]]
+    assert folded == ["system", "summary", *["tail"] * 6, "current"]
+
+
+def test_a_part_of_the_request_and_its_message_mark_each_other(chat: Chat) -> None:
+    chat.ask(TALK[0])
+    chat.expect_kinds("system", "tail", "tail")
+    chat.segments.nth(1).hover()
+    expect(chat.page.locator("#m-1")).to_have_class(re.compile(r"\bmarked\b"))
+    chat.page.locator("#m-2").hover()
+    expect(chat.segments.nth(2)).to_have_class(re.compile(r"\bmarked\b"))
+    expect(chat.page.locator("#m-1")).not_to_have_class(re.compile(r"\bmarked\b"))

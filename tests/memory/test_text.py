@@ -1,0 +1,86 @@
+"""Text at the boundary: cleaning, blankness, shortening, the language of a script."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.core.text import clean, is_blank, script_language, shorten
+
+ANYTHING = st.text(st.characters(), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("a\x00b", "a\ufffdb"),
+        ("note \udbc0 end", "note \ufffd end"),
+        ("\ud800\udfff", "\ufffd\ufffd"),
+        ("\ud7ff\ue000 tab\t 😀 \x01", "\ud7ff\ue000 tab\t 😀 \x01"),
+    ],
+)
+def test_nul_and_lone_surrogates_become_replacement_characters(text: str, cleaned: str) -> None:
+    assert clean(text) == cleaned
+
+
+@given(ANYTHING)
+def test_cleaned_text_can_be_stored_and_keeps_its_length(text: str) -> None:
+    cleaned = clean(text)
+    cleaned.encode()
+    assert "\x00" not in cleaned
+    assert len(cleaned) == len(text)
+    assert clean(cleaned) == cleaned
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n\t\u3000", "\x00\x1f", "\u200b\ufeff", "\ufffd \ufffd"]
+)
+def test_text_without_anything_visible_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", [".", " a ", "\u200bx", "😀", "。"])
+def test_text_with_anything_visible_is_not_blank(text: str) -> None:
+    assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "short"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("a   b", 4, "a…"),
+        ("abcd", 1, "…"),
+        ("abcd", 0, ""),
+        ("", 0, ""),
+    ],
+)
+def test_shortened_text_ends_in_an_ellipsis(text: str, limit: int, short: str) -> None:
+    assert shorten(text, limit) == short
+
+
+@given(ANYTHING, st.integers(0, 50))
+def test_shortened_text_is_never_over_its_limit(text: str, limit: int) -> None:
+    assert len(shorten(text, limit)) <= limit
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("", ""),
+        ("123 ?!", ""),
+        ("Hello there", ""),
+        ("我的订单在哪里", "zh"),
+        ("㐀㐁㐂", "zh"),
+        ("注文はどこですか", "ja"),
+        ("カタカナ", "ja"),
+        ("주문이 어디에 있나요", "ko"),
+        ("Где мой заказ", "ru"),
+        ("أين طلبي", "ar"),
+        # A Han character says as much as three letters.
+        ("查询 order", "zh"),
+        ("查 the order status", ""),
+        ("Ада said hello to everybody", ""),
+    ],
+)
+def test_the_script_that_says_most_gives_the_language(text: str, language: str) -> None:
+    assert script_language(text) == language

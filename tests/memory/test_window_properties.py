@@ -1,0 +1,162 @@
+"""What holds of every context window (DESIGN section 5, invariants 1 to 4)."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+
+from memory.core.messages import Message
+from memory.core.planning import WindowTooSmall
+from memory.core.window import Context, Window
+from memory.core.wire import Span, to_wire
+from memory.encodings import counter_for
+from tests.memory.strategies import contexts
+
+REAL = counter_for("gpt-4o")
+REAL_OVERHEAD = 4  # tokens that OpenAI adds to a message, at most
+
+
+def window_of(context: Context) -> Window:
+    """The window, for the examples in which there is one."""
+    try:
+        return context.window(context.plan())
+    except WindowTooSmall:
+        assume(False)
+        raise
+
+
+def wire_of(window: Window) -> tuple[list[dict[str, Any]], tuple[Span, ...]]:
+    return to_wire(segment.message for segment in window.segments)
+
+
+@given(contexts())
+def test_the_first_message_is_the_only_system_message_and_begins_with_the_prompt(
+    context: Context,
+) -> None:
+    window = window_of(context)
+    wire, _ = wire_of(window)
+    roles = [message["role"] for message in wire]
+    has_memory = any(segment.kind == "summary" for segment in window.segments)
+    assert roles.count("system") == bool(context.system_prompt or has_memory)
+    if context.system_prompt:
+        assert roles[0] == "system"
+        assert wire[0]["content"].startswith(context.system_prompt)
+
+
+@given(contexts(running=True))
+def test_the_current_turn_is_whole_in_every_window(context: Context) -> None:
+    window = window_of(context)
+    sent = [segment.message for segment in window.segments if segment.kind == "current"]
+    assert sent[0] == context.current[0].messages[0]
+    assert sent[0].role == "user"
+    surplus = {position for one in window.left_out for position in one.positions}
+    whole = [message for one in context.current for message in one.messages]
+    own = [message for message in sent if message.position]
+    wanted = [message for message in whole if message.position not in surplus]
+    assert sorted(own, key=lambda one: one.position) == wanted
+    assert all(message.role == "tool" for message in whole if message.position in surplus)
+
+
+@given(contexts(running=True))
+def test_the_last_user_message_reaches_the_wire_unchanged(context: Context) -> None:
+    window = window_of(context)
+    wire, spans = wire_of(window)
+    index = next(
+        index for index, segment in enumerate(window.segments) if segment.kind == "current"
+    )
+    text = context.current[0].messages[0].content
+    assert wire[spans[index].index]["role"] == "user"
+    assert wire[spans[index].index]["content"].endswith(text)
+
+
+@given(contexts())
+def test_every_result_stands_behind_its_call_and_no_call_is_without_results(
+    context: Context,
+) -> None:
+    wire, _ = wire_of(window_of(context))
+    waiting: list[str] = []
+    for message in wire:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+        else:
+            assert waiting == []
+            waiting = [call["id"] for call in message.get("tool_calls", ())]
+    assert waiting == []
+
+
+@given(contexts())
+def test_a_window_fits_or_the_error_names_what_is_too_big(context: Context) -> None:
+    costs, usable = context.measure(), context.budget.usable
+    larger = {"system_prompt": costs.fixed, "message": costs.current}
+    keeps_all = context.policy.older == "keep"
+    if costs.fixed + costs.current <= usable and not (keeps_all and costs.total > usable):
+        assert context.window(context.plan()).tokens <= usable
+        return
+    with pytest.raises(WindowTooSmall) as raised:
+        context.window(context.plan())
+    error = raised.value
+    assert error.usable == usable
+    assert error.tokens == {**larger, "history": costs.total}[error.part]
+    if error.part == "history":
+        assert costs.fixed + costs.current <= usable < costs.total
+    else:
+        assert error.tokens == max(larger.values())
+
+
+@given(contexts())
+def test_every_message_is_sent_or_listed_as_left_out_exactly_once(context: Context) -> None:
+    window = window_of(context)
+    sent = [one.message.position for one in window.segments if one.message.position]
+    left = [position for one in window.left_out for position in one.positions]
+    groups = (*context.prior, *context.current)
+    everything = [message.position for one in groups for message in one.messages]
+    assert sorted(sent + left) == everything
+    if context.summary is None:
+        assert all(one.positions for one in window.left_out)
+
+
+@given(contexts())
+def test_nothing_is_omitted_that_would_fit(context: Context) -> None:
+    window = window_of(context)
+    omitted = {one.reason: one for one in window.left_out if one.positions}.get("omitted")
+    if omitted is not None:
+        assert window.tokens + omitted.tokens > context.budget.usable
+
+
+@given(contexts())
+def test_spans_give_each_segments_exact_text(context: Context) -> None:
+    window = window_of(context)
+    wire, spans = wire_of(window)
+    assert len(spans) == len(window.segments)
+    for segment, span in zip(window.segments, spans, strict=True):
+        content = wire[span.index]["content"] or ""
+        assert content[span.start : span.end] == segment.message.content
+        assert wire[span.index]["role"] == segment.message.role
+
+
+@given(contexts())
+def test_no_two_neighbours_on_the_wire_are_both_user_messages(context: Context) -> None:
+    wire, _ = wire_of(window_of(context))
+    roles = [message["role"] for message in wire]
+    assert ("user", "user") not in pairwise(roles)
+
+
+@given(contexts(counter=REAL))
+def test_a_windows_tokens_are_an_upper_bound_of_what_the_wire_costs(context: Context) -> None:
+    window = window_of(context)
+    wire, _ = wire_of(window)
+    real = 0
+    for message in wire:
+        real += REAL_OVERHEAD + REAL.count(message["content"] or "")
+        for one in message.get("tool_calls", ()):
+            function = one["function"]
+            real += REAL.count(function["name"]) + REAL.count(function["arguments"])
+    assert real <= window.tokens
+
+
+@given(contexts())
+def test_a_stub_is_the_only_thing_that_is_made_up(context: Context) -> None:
+    made = [segment for segment in window_of(context).segments if segment.made]
+    assert all(isinstance(one.message, Message) and one.message.role == "tool" for one in made)
+    assert all(one.tokens > 0 and one.message.position == 0 for one in made)
