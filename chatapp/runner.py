@@ -7,10 +7,8 @@ reply so far is saved once a second, and whoever missed something asks for it ag
 import asyncio
 import contextvars
 import logging
-import time
 from collections.abc import Coroutine
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -18,19 +16,15 @@ from uuid import UUID
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import DatabaseError
 
 from chatapp import agent
 from chatapp.events import (
-    Event,
     MemoryChanged,
-    TurnDelta,
     TurnEnded,
     TurnStarted,
-    TurnStatus,
-    TurnTick,
     broadcast,
 )
+from chatapp.live import Live
 from chatapp.provider import Provider, ProviderError, target_for
 from memory import service, store
 from memory.core.messages import Message
@@ -42,26 +36,9 @@ from memory.summarizer import Ladder
 
 logger = logging.getLogger(__name__)
 
-# Seconds: between two frames of text; between two saves of the reply; between two signs of life.
-FLUSH, SAVE, STATUS = 0.04, 1.0, 2.0
+
 # How long a reset waits for the turn that it stops, in seconds.
 STOP_WAIT = 5.0
-
-
-@dataclass(eq=False)
-class Live:
-    """A turn that runs in this process. `text` is the reply so far, `told` how many of its code
-    points were broadcast; times are those of the monotonic clock."""
-
-    turn: Turn
-    conversation_id: UUID
-    text: str = ""
-    told: int = 0
-    phase: str = "waiting"
-    since: float = field(default_factory=time.monotonic)
-    stopping: bool = False
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
 
 
 class Runner:
@@ -105,7 +82,7 @@ class Runner:
             live = Live(turn, conversation_id)
             self._live[turn.pk] = live
             # Before the task runs, so that no page hears of text before it hears of the turn.
-            await self._tell(live, TurnStarted(turn.number, client_id))
+            await live.tell(TurnStarted(turn.number, client_id))
             live.task = self._spawn(self._run(live))
             if live.stopping:
                 live.task.cancel()
@@ -210,21 +187,17 @@ class Runner:
         match step:
             case agent.Piece(text):
                 if live.phase != "streaming":
-                    await self._enter(live, "streaming")
+                    await live.enter("streaming")
                 live.text += clean(text)
                 live.news.set()
             case agent.Phase(name):
-                await self._enter(live, name)
+                await live.enter(name)
             case agent.Changed(event):
                 await self._tell_memory(live.conversation_id, event)
 
-    async def _enter(self, live: Live, phase: str) -> None:
-        live.phase, live.since = phase, time.monotonic()
-        await self._tell(live, TurnStatus(live.turn.number, phase, 0))
-
     async def _finish(self, live: Live, state: TurnState, code: str, detail: str) -> None:
         """Store the end of the turn, then tell it: whoever fetches after the frame sees it."""
-        await self._flush(live)
+        await live.flush()
         counter = counter_for(target_for(live.turn.conversation.model).model)
         reply = None
         if live.text.strip():
@@ -242,46 +215,13 @@ class Runner:
             logger.info("turn %s was deleted while it ran", live.turn.pk)
         finally:
             self._live.pop(live.turn.pk, None)
-        await self._tell(live, TurnEnded(live.turn.number, state, len(live.text), code))
+        await live.tell(TurnEnded(live.turn.number, state, len(live.text), code))
 
     async def _beat(self, live: Live) -> None:
-        """Flush text soon after it came, save it once a second, and give signs of life."""
-        saved = told = time.monotonic()
-        while True:
-            try:
-                async with asyncio.timeout(SAVE):
-                    await live.news.wait()
-                await asyncio.sleep(FLUSH)
-                await self._flush(live)
-            except TimeoutError:
-                pass
-            now = time.monotonic()
-            if now - saved >= SAVE:
-                saved = now
-                await self._save(live)
-            if now - told >= STATUS:
-                told = now
-                seconds = int(now - live.since)
-                await self._tell(live, TurnStatus(live.turn.number, live.phase, seconds))
-                await self._tell(live, TurnTick(live.turn.number, live.told))
-
-    async def _save(self, live: Live) -> None:
-        try:
-            stop = await database_sync_to_async(store.save_partial)(
-                turn_id=live.turn.pk, partial=live.text
-            )
-        except DatabaseError:
-            logger.warning("the reply so far could not be saved; trying again", exc_info=True)
-            return
-        if stop:
-            self._cancel(live.turn.pk)
-
-    async def _flush(self, live: Live) -> None:
-        live.news.clear()
-        piece, offset = live.text[live.told :], live.told
-        if piece:
-            live.told += len(piece)
-            await self._tell(live, TurnDelta(live.turn.number, offset, piece))
+        """Keep the pages and the database up with a turn while it runs."""
+        async for stop in live.beats():
+            if stop:
+                self._cancel(live.turn.pk)
 
     async def _compact_after(self, live: Live) -> None:
         """Compact in the background, if the policy says so."""
@@ -293,11 +233,6 @@ class Runner:
             outcome = await agent.compact(live.turn.conversation, self.provider, Ladder())
             if outcome.event:
                 await self._tell_memory(live.conversation_id, outcome.event)
-
-    # Telling
-
-    async def _tell(self, live: Live, event: Event) -> None:
-        await broadcast(get_channel_layer(), live.conversation_id, event)
 
     async def _tell_memory(self, conversation_id: UUID, event: MemoryEvent) -> None:
         changed = MemoryChanged(event.revision, event.kind)

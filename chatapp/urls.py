@@ -4,22 +4,22 @@ from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from chatapp import signin, views
+from chatapp import actions, signin, views
 
 conversation = [
     path("", views.conversation, name="conversation"),
     path("transcript/", views.transcript_fragment, name="transcript"),
     path("rename/", views.conversation_rename, name="conversation_rename"),
-    path("delete/", views.conversation_delete, name="conversation_delete"),
+    path("delete/", actions.conversation_delete, name="conversation_delete"),
     path("panel/context/", views.panel_context, name="panel_context"),
     path("context.json", views.context_json, name="context_json"),
     path("requests/<int:number>/context.json", views.context_json, name="request_json"),
-    path("messages/", views.message_send, name="message_send"),
-    path("turns/<int:number>/stop/", views.turn_stop, name="turn_stop"),
-    path("turns/<int:number>/retry/", views.turn_retry, name="turn_retry"),
-    path("memory/reset/", views.memory_reset, name="memory_reset"),
-    path("memory/undo/", views.memory_undo, name="memory_undo"),
-    path("memory/compact/", views.memory_compact, name="memory_compact"),
+    path("messages/", actions.message_send, name="message_send"),
+    path("turns/<int:number>/stop/", actions.turn_stop, name="turn_stop"),
+    path("turns/<int:number>/retry/", actions.turn_retry, name="turn_retry"),
+    path("memory/reset/", actions.memory_reset, name="memory_reset"),
+    path("memory/undo/", actions.memory_undo, name="memory_undo"),
+    path("memory/compact/", actions.memory_compact, name="memory_compact"),
 ]
 
 urlpatterns = [

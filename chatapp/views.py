@@ -1,27 +1,24 @@
 """Pages and htmx fragments. Views that start or stop turns are async: they share the runner."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from channels.db import database_sync_to_async
-from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
-from chatapp import agent, frames, inspector, runner
+from chatapp import frames, inspector, runner
 from chatapp.access import conversation_for, conversations_of, own_address
 from chatapp.context import THEME_COOKIE, THEMES
-from chatapp.events import MemoryChanged, broadcast
 from chatapp.provider import is_demo, target_for
 from chatapp.transcript import transcript
-from chatapp.words import policy_name, start_refused
-from memory import service, store, versions
+from chatapp.words import policy_name
+from memory import service, store
 from memory.core.text import clean
-from memory.models import Conversation, MemoryEvent, Message
+from memory.models import Conversation, Message
 
 # The most conversations that the list shows; the search finds the others.
 LISTED = 100
@@ -131,8 +128,7 @@ def transcript_fragment(request: HttpRequest, conversation_id: UUID) -> HttpResp
     return render(request, "chat/_transcript.html", context)
 
 
-def _shown(request: HttpRequest, conversation_id: UUID, number: int | None) -> inspector.Shown:
-    found = conversation_for(request.user, conversation_id)
+def _shown(found: Conversation, number: int | None) -> inspector.Shown:
     if number is not None:
         return inspector.shown_past(found, number)
     assembled = _assemble(found)
@@ -142,7 +138,13 @@ def _shown(request: HttpRequest, conversation_id: UUID, number: int | None) -> i
 @require_GET
 def panel_context(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The Context tab: the next request, or the one with the number `request`."""
-    return _panel(request, _shown(request, conversation_id, _number(request, "request")))
+    found = conversation_for(request.user, conversation_id)
+    return _panel(request, _shown(found, _number(request, "request")))
+
+
+def next_panel(request: HttpRequest, found: Conversation) -> HttpResponse:
+    """The Context tab with the next request: the answer to every change of the memory."""
+    return _panel(request, _shown(found, None))
 
 
 def _panel(request: HttpRequest, shown: inspector.Shown) -> HttpResponse:
@@ -155,7 +157,8 @@ def context_json(
     request: HttpRequest, conversation_id: UUID, number: int | None = None
 ) -> HttpResponse:
     """The next request, or one that was sent, as plain data."""
-    data = inspector.as_json(_shown(request, conversation_id, number))
+    found = conversation_for(request.user, conversation_id)
+    data = inspector.as_json(_shown(found, number))
     return JsonResponse(data, json_dumps_params={"ensure_ascii": False, "indent": 2})
 
 
@@ -180,130 +183,6 @@ def conversation_rename(request: HttpRequest, conversation_id: UUID) -> HttpResp
         found.title = title
         found.save(update_fields=["title"])
     return redirect("conversation", found.pk)
-
-
-@require_http_methods(["GET", "POST"])
-async def conversation_delete(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """Ask, then delete the conversation with everything that was stored of it."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    if request.method == "GET":
-        context = {"conversation": found}
-        page: HttpResponse = await database_sync_to_async(render)(
-            request, "chat/delete.html", context
-        )
-        return page
-    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
-    if running is not None:
-        await runner.get_runner().stop_and_wait(running)
-    await found.adelete()
-    return redirect("home")
-
-
-# Turns: what the socket does, for a page without scripts
-
-
-@require_POST
-async def message_send(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    try:
-        text = frames.message_text(request.POST.get("text"))
-    except frames.BadFrame as error:
-        return HttpResponse(error.refusal.message, status=400, content_type="text/plain")
-    client_id = request.POST.get("id", "")[: frames.MAX_ID] or str(uuid4())
-    return await _start(request, conversation_id, clean(client_id), text, None)
-
-
-@require_POST
-async def turn_retry(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
-    return await _start(request, conversation_id, str(uuid4()), None, number)
-
-
-async def _start(
-    request: HttpRequest,
-    conversation_id: UUID,
-    client_id: str,
-    text: str | None,
-    replaces: int | None,
-) -> HttpResponse:
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    try:
-        await runner.get_runner().start_turn(
-            conversation_id=found.pk,
-            model=found.model,
-            client_id=client_id,
-            text=text,
-            replaces=replaces,
-        )
-    except (store.Busy, store.IdReused, store.NotLast) as error:
-        words = start_refused(error)[1]
-        return HttpResponse(words, status=409, content_type="text/plain; charset=utf-8")
-    return redirect("conversation", found.pk)
-
-
-@require_POST
-async def turn_stop(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
-    if running is not None and running.number == number:
-        await runner.get_runner().stop_and_wait(running)
-    return redirect("conversation", found.pk)
-
-
-# The memory
-
-
-@require_POST
-async def memory_reset(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """Stop what is running and let the context start anew."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
-    if running is not None:
-        await runner.get_runner().stop_and_wait(running)
-    try:
-        event = await database_sync_to_async(service.reset)(conversation_id=found.pk)
-    except versions.TurnRunning:
-        words = _("The running turn could not be stopped; nothing was reset. Try again.")
-        return HttpResponse(words, status=409, content_type="text/plain; charset=utf-8")
-    return await _changed(request, found, event)
-
-
-@require_POST
-async def memory_undo(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    event = await database_sync_to_async(service.undo)(conversation_id=found.pk)
-    return await _changed(request, found, event)
-
-
-@require_POST
-async def memory_compact(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """Fold now what the policy would fold later."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    outcome = await agent.compact(
-        found, runner.get_runner().provider, agent.inline_ladder(), force=True
-    )
-    return await _changed(request, found, outcome.event)
-
-
-async def _changed(
-    request: HttpRequest, found: Conversation, event: MemoryEvent | None
-) -> HttpResponse:
-    """Tell every open page, and answer with the panel (htmx) or the page (a plain form)."""
-    if event is not None:
-        changed = MemoryChanged(event.revision, event.kind)
-        await broadcast(get_channel_layer(), found.pk, changed)
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("conversation", found.pk)
-
-    def fragment() -> HttpResponse:
-        return _panel(request, _shown(request, found.pk, None))
-
-    response: HttpResponse = await database_sync_to_async(fragment)()
-    return response
 
 
 # Preferences

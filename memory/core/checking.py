@@ -26,8 +26,8 @@ _MARKUP = re.compile(
 )
 # What a model says that will not do it. Only at the beginning: a summary may report a refusal.
 _REFUSAL = re.compile(
-    r"^\W*(i(['’]?m| am) (very |really |so )?(sorry|unable|not able|afraid)\b|sorry[,.!:;—–]|"
-    r"sorry,? (but )?i\b|i (do )?apologi[sz]e\b|(my )?apologies[,.!:]|"
+    r"^\W*(i(['’]?m| am) (very |really |so )?(sorry|unable|not able|afraid)\b|"
+    r"sorry(\W*[,.!:;—–]|\s+-|,? (but )?i\b)|i (do )?apologi[sz]e\b|(my )?apologies[,.!:]|"
     r"i (cannot|can not|can['’]?t|won['’]?t|will not|don['’]?t have|do not have)\b|"
     r"as an ai\b[^.!?\n]{0,60}?,? i\b|unfortunately,? i\b|"
     r"抱歉[,,。!!]|非常抱歉|很抱歉|对不起[,,。!!]|很遗憾[,,]我|我无法|我不能|"

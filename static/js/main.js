@@ -99,6 +99,8 @@ function startChat(page) {
     },
     "turn.status"({ turn, phase, seconds }) {
       if (running === null) setRunning(turn);
+      // The request has been made now: the panel shows it.
+      if (phase === "streaming" && seconds === 0) panel.refresh();
       status.phase(turn, phase, seconds);
     },
     "turn.delta"(frame) {

@@ -29,7 +29,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# Seconds between two words of the demo model: a reply can be watched, and counting to 400 takes 5 s.
+# Seconds between two words of the demo model: a reply can be watched; counting to 400 takes 5 s.
 PACE = 0.01
 DESKTOP = {"width": 1360, "height": 850}
 
@@ -88,9 +88,17 @@ def start_server(migrated: Path, tmp_path: Path) -> Iterator[Callable[..., Serve
         assert server.broken_lines() == []
 
 
+@pytest.fixture(scope="package")
+def local_user(shared_server: Server) -> Iterator[Client]:
+    """The local user of the shared server, signed in over plain HTTP."""
+    client = Client(shared_server)
+    yield client
+    client.close()
+
+
 @pytest.fixture
 def sign_in() -> Iterator[Callable[[Server], Client]]:
-    """Makes clients over plain HTTP."""
+    """Signs the local user in over plain HTTP, on any server."""
     clients: list[Client] = []
 
     def make(server: Server) -> Client:
@@ -113,14 +121,17 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Chat]]:
-    """Opens a browser of a new visitor. What goes wrong in it fails the test at its end."""
+    """Opens a browser of a new visitor, or of a signed-in client. What goes wrong in it fails the
+    test at its end."""
     watches: list[Watch] = []
     contexts = []
 
-    def open_one(server: Server, **options: Any) -> Chat:
+    def open_one(server: Server, client: Client | None = None, **options: Any) -> Chat:
         options.setdefault("viewport", DESKTOP)
         context = browser.new_context(locale="en-US", **options)
         contexts.append(context)
+        if client is not None:
+            context.add_cookies(client.cookies())  # type: ignore[arg-type]
         watches.append(Watch(context, server.url))
         return Chat(context.new_page(), server, watches[-1])
 
@@ -133,6 +144,6 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Chat]]:
 
 
 @pytest.fixture
-def chat(server: Server, visit: Callable[..., Chat]) -> Chat:
+def chat(server: Server, local_user: Client, visit: Callable[..., Chat]) -> Chat:
     """The local user in a new conversation."""
-    return visit(server).sign_in().new()
+    return visit(server, local_user).open(local_user.new_conversation())

@@ -12,7 +12,7 @@ from tests.e2e.watch import Watch
 
 LONG = 40_000  # ms: a reply that counts to a few hundred
 
-# Notes every text that the running reply has on the page, so that nothing depends on when one looks.
+# Notes every text of the running reply on the page, so that nothing depends on when one looks.
 RECORD = """(() => {
   window.__seen = [];
   new MutationObserver(() => {
@@ -163,8 +163,8 @@ class Chat:
 
     def expect_no_sideways_scroll(self) -> None:
         wide = self.page.evaluate(
-            """() => [document.documentElement, document.body, document.getElementById("transcript")]
-              .filter((one) => one && one.scrollWidth > one.clientWidth)
+            """() => Array.from(document.querySelectorAll("html, body, #transcript"))
+              .filter((one) => one.scrollWidth > one.clientWidth)
               .map((one) => `${one.tagName}#${one.id} ${one.scrollWidth} > ${one.clientWidth}`)"""
         )
         assert wide == []

@@ -118,6 +118,7 @@ class Client:
     """The local user, over plain HTTP. A 5xx fails the test at once."""
 
     def __init__(self, server: Server) -> None:
+        self.url = server.url
         self.http = httpx2.Client(base_url=server.url, timeout=20, event_hooks={"response": [ok]})
         self.post("/login/local/", page="/login/")
 
@@ -127,6 +128,11 @@ class Client:
         data["csrfmiddlewaretoken"] = self.http.cookies["csrftoken"]
         return self.http.post(path, data=data)
 
+    def cookies(self) -> list[dict[str, str]]:
+        """The session, for a browser."""
+        jar = self.http.cookies.jar
+        return [{"name": one.name, "value": one.value or "", "url": self.url} for one in jar]
+
     def new_conversation(self) -> str:
         """Start a conversation; its address."""
         address = self.post("/new/").headers["location"]
@@ -135,6 +141,12 @@ class Client:
 
     def send(self, conversation: str, text: str) -> httpx2.Response:
         return self.post(f"{conversation}messages/", text=text)
+
+    def ask(self, conversation: str, text: str) -> str:
+        """Send a message and wait for the whole reply."""
+        assert self.send(conversation, text).status_code == 302
+        until(lambda: self.state(conversation) == "complete", f"{text!r} is answered")
+        return self.last_text(conversation)
 
     def transcript(self, conversation: str) -> str:
         return self.http.get(f"{conversation}transcript/").text

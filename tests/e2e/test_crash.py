@@ -13,6 +13,8 @@ from tests.e2e.serving import Client, Server, counted_to, until
 WHOLE = counted_to(2000)  # 20 s at the pace of these servers
 TELLING = "My name is Ada."
 
+# What a browser says of a server that went away.
+GONE = "ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|WebSocket connection to"
 # What a process leaves that died 16 s ago: so that no test waits as long.
 AGE = """
 from datetime import timedelta
@@ -26,15 +28,9 @@ for turn in Turn.objects.filter(state="running"):
 def begin(client: Client) -> str:
     """A conversation with a finished turn and one whose reply is long enough to be saved."""
     conversation = client.new_conversation()
-    assert client.send(conversation, TELLING).status_code == 302
-    until(lambda: client.state(conversation) == "complete", "the first turn is complete")
+    client.ask(conversation, TELLING)
     assert client.send(conversation, "count to 2000").status_code == 302
     return conversation
-
-
-def saved(server: Server) -> str:
-    """The reply so far as the database has it."""
-    return server.script("from memory.models import Turn; print(Turn.objects.last().partial)")
 
 
 def test_after_kill_9_the_saved_text_is_there_and_the_next_message_is_answered(
@@ -61,9 +57,7 @@ def test_after_kill_9_the_saved_text_is_there_and_the_next_message_is_answered(
     assert client.http.get(conversation).status_code == 200
     assert client.state(conversation) == "interrupted"
     assert client.last_text(conversation) == shown
-    assert client.send(conversation, "What is my name?").status_code == 302
-    until(lambda: client.state(conversation) == "complete", "the new message is answered")
-    assert "Ada" in client.last_text(conversation)
+    assert "Ada" in client.ask(conversation, "What is my name?")
     assert client.context(conversation, 3)["verified"] is True
 
 
@@ -73,7 +67,7 @@ def test_an_open_page_survives_kill_9_and_shows_the_interruption_by_itself(
 ) -> None:
     server = start_server()
     chat = visit(server).sign_in().new()
-    chat.watch.allow("ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|WebSocket")
+    chat.watch.allow(GONE)
     number = chat.send("count to 2000")
     expect(chat.partial).to_contain_text("150, 151")
     server.send_signal(signal.SIGKILL)
@@ -115,14 +109,29 @@ def test_sigterm_keeps_all_the_text_and_ends_with_0(
     assert len(kept) < len(WHOLE)
 
 
-def test_sigterm_ends_an_idle_server_and_ctrl_c_one_with_an_open_page(
-    start_server: Callable[[], Server],
+@pytest.mark.browser
+def test_sigterm_ends_a_server_with_open_pages_which_come_back(
+    start_server: Callable[[], Server], visit: Callable[..., Chat]
 ) -> None:
     server = start_server()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        server.send_signal(number)
-        assert server.ended(5) == 0
-        server.start()
+    chat = visit(server).sign_in().new()
+    chat.watch.allow(GONE)
+    number = chat.send("count to 2000")
+    idle = chat.tab()
+    expect(idle.partial).to_contain_text("20, 21")
+    server.send_signal(signal.SIGTERM)
+    assert server.ended(5) == 0
+    server.start()
+    for tab in (chat, idle):
+        tab.expect_state(number, "interrupted", timeout=30_000)
+        assert tab.reply(number).inner_text() == chat.stored()
+
+
+def test_ctrl_c_ends_it_with_0(start_server: Callable[[], Server]) -> None:
+    server = start_server()
+    server.send_signal(signal.SIGINT)
+    assert server.ended(5) == 0
+    assert "Traceback" not in server.log()
 
 
 def test_a_taken_port_gives_one_clear_line(start_server: Callable[[], Server]) -> None:

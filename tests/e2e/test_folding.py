@@ -2,12 +2,14 @@
 request exactly as it was sent."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.pages import Chat
+from tests.e2e.serving import Client, Server
 
 pytestmark = pytest.mark.browser
 
@@ -24,47 +26,43 @@ TALK = (
 FOLDED = 6
 
 
-def talk(chat: Chat) -> None:
-    for text in TALK:
-        chat.ask(text)
-
-
-def test_the_first_six_messages_fold_and_the_name_is_still_known(
+def test_the_first_six_messages_fold_the_name_is_still_known_and_undo_unfolds(
     chat: Chat, tmp_path: Path
 ) -> None:
-    talk(chat)
+    for text in TALK:
+        chat.ask(text)
     fold = chat.page.locator(".divider.fold")
     expect(fold).to_have_count(1)
     expect(fold.locator("[data-say]")).to_have_text(
         re.compile(rf"{FOLDED} messages folded into summary v1 · \d+ → \d+ tokens")
     )
-    assert chat.states() == ["folded"] * FOLDED + ["window"] * (2 * len(TALK) - FOLDED)
+    messages = 2 * len(TALK)
+    assert chat.states() == ["folded"] * FOLDED + ["window"] * (messages - FOLDED)
     expect(chat.page.locator("#m-1 .meta")).to_have_text("folded into v1")
     expect(chat.page.locator("#m-7 .meta")).to_have_text("")
     order = chat.transcript.locator("[data-item]").evaluate_all("all => all.map((one) => one.id)")
-    assert order == [f"turn-{n}" for n in (1, 2, 3)] + ["fold-1"] + [
-        f"turn-{n}" for n in (4, 5, 6, 7)
-    ]
-    chat.expect_kinds("system", "summary", *["tail"] * 8)
-    expect(chat.segments.nth(1).locator("strong")).to_have_text(re.compile(r"summary v1", re.I))
+    turns = [f"turn-{number}" for number in range(1, len(TALK) + 1)]
+    assert order == [*turns[:3], "fold-1", *turns[3:]]
+    chat.expect_kinds("system", "summary", *["tail"] * (messages - FOLDED))
+    expect(chat.segments.nth(1).locator("strong")).to_have_text(re.compile("summary v1", re.I))
     chat.shot(tmp_path, "folded")
     assert "Ada" in chat.ask("What is my name?")
 
-
-def test_the_fold_opens_and_its_undo_brings_the_messages_back(chat: Chat) -> None:
-    talk(chat)
-    fold = chat.page.locator(".divider.fold")
-    expect(fold).to_have_count(1)
     fold.locator("summary").click()
     expect(fold.locator(".fold-text .plain-text")).to_contain_text("Ada")
     fold.get_by_role("button", name="undo").click()
     expect(chat.page.locator(".divider.fold")).to_have_count(0)
-    expect(chat.page.locator('.message[data-state="window"]')).to_have_count(2 * len(TALK))
-    chat.expect_kinds("system", *["tail"] * (2 * len(TALK)))
+    expect(chat.page.locator('.message[data-state="window"]')).to_have_count(messages + 2)
+    chat.expect_kinds("system", *["tail"] * (messages + 2))
 
 
-def test_every_request_can_be_walked_to_and_is_identical_to_what_was_sent(chat: Chat) -> None:
-    talk(chat)
+def test_every_request_can_be_walked_to_and_is_identical_to_what_was_sent(
+    server: Server, local_user: Client, visit: Callable[..., Chat]
+) -> None:
+    conversation = local_user.new_conversation()
+    for text in TALK:
+        local_user.ask(conversation, text)
+    chat = visit(server, local_user).open(conversation)
     last = len(TALK)
     title = chat.panel.locator("#context-title")
     place = chat.panel.locator("[data-request-nav] .num")

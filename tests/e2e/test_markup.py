@@ -48,12 +48,9 @@ def assert_nothing_ran(chat: Chat) -> None:
 
 
 @pytest.fixture
-def evil_chat(
-    server: Server, sign_in: Callable[[Server], Client], visit: Callable[..., Chat]
-) -> Chat:
-    sign_in(server)
+def evil_chat(server: Server, local_user: Client, visit: Callable[..., Chat]) -> Chat:
     made = server.script(SEED.format(data=json.dumps([EVIL, TITLE])))
-    return visit(server).sign_in().open(f"/c/{made}/")
+    return visit(server, local_user).open(f"/c/{made}/")
 
 
 def test_markup_in_messages_is_shown_and_does_nothing(evil_chat: Chat, tmp_path: Path) -> None:

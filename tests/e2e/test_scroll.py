@@ -25,19 +25,24 @@ for n in range(1, {turns} + 1):
     turn, _ = store.start_turn(
         conversation_id=made.pk, client_id=f"seed-{{n}}", encoding="o200k_base", owner="",
         message=Message("user", f"Question {{n}}", tokens=7))
-    reply = Message("assistant", f"Answer {{n}}. " + "It takes a line or more to say. " * (n % 7), tokens=70)
-    store.finish_turn(turn_id=turn.pk, state="complete", reply=reply, encoding="o200k_base")
+    text = f"Answer {{n}}. " + "It takes a line or more to say. " * (n % 7)
+    store.finish_turn(turn_id=turn.pk, state="complete", encoding="o200k_base",
+        reply=Message("assistant", text, tokens=70))
 print(made.pk)
 """
 
 
+@pytest.fixture(scope="module")
+def long_conversation(shared_server: Server, local_user: Client) -> str:
+    """Its address; the tests that look on need it as it was made, so they add nothing."""
+    return f"/c/{shared_server.script(SEED.format(turns=MESSAGES // 2))}/"
+
+
 @pytest.fixture
 def long_chat(
-    server: Server, sign_in: Callable[[Server], Client], visit: Callable[..., Chat]
+    server: Server, local_user: Client, long_conversation: str, visit: Callable[..., Chat]
 ) -> Chat:
-    sign_in(server)  # so that the local user exists
-    made = server.script(SEED.format(turns=MESSAGES // 2))
-    return visit(server).sign_in().open(f"/c/{made}/")
+    return visit(server, local_user).open(long_conversation)
 
 
 def messages(chat: Chat) -> Locator:
@@ -78,7 +83,7 @@ def test_a_long_conversation_opens_at_its_end_with_at_most_100_messages(
 def test_scrolling_up_loads_what_is_older_without_a_jump(long_chat: Chat) -> None:
     chat = long_chat
     held: list[Route] = []
-    chat.page.route("**/transcript/?before=*", held.append)
+    chat.page.route("**/transcript/?before=*", lambda route: held.append(route))
     for expected in (2 * PAGE, MESSAGES):
         wheel(chat, -100_000)
 
@@ -98,9 +103,10 @@ def test_scrolling_up_loads_what_is_older_without_a_jump(long_chat: Chat) -> Non
 
 
 def test_a_reply_does_not_move_the_view_of_a_reader_further_up(
-    long_chat: Chat, tmp_path: Path
+    server: Server, local_user: Client, visit: Callable[..., Chat], tmp_path: Path
 ) -> None:
-    chat = long_chat
+    made = server.script(SEED.format(turns=60))
+    chat = visit(server, local_user).open(f"/c/{made}/")
     number = chat.send("count to 400")
     expect(chat.partial).to_contain_text("1, 2, 3")
     assert from_end(chat) < 40  # while at the end, the view follows
@@ -122,9 +128,26 @@ def test_a_reply_does_not_move_the_view_of_a_reader_further_up(
     assert chat.reply(number).inner_text().endswith("399, 400")
 
 
-def test_the_view_follows_a_reply_while_it_is_at_the_end(long_chat: Chat) -> None:
-    chat = long_chat
-    number = chat.send("tell me a story")
-    chat.expect_state(number, "complete")
+def test_the_view_follows_a_reply_while_it_is_at_the_end(chat: Chat) -> None:
+    for _again in range(2):
+        number = chat.send("tell me a story")
+        chat.expect_state(number, "complete")
+    assert chat.transcript.evaluate("one => one.scrollHeight > 2 * one.clientHeight")
     until(lambda: from_end(chat) < 2, "the view is at the end")
+    expect(chat.pill).to_be_hidden()
+
+
+def test_news_from_another_tab_do_not_move_the_view_of_a_reader_further_up(chat: Chat) -> None:
+    for _again in range(2):
+        chat.ask("tell me a story")
+    other = chat.tab()
+    wheel(chat, -1_500)
+    until(lambda: from_end(chat) > 1_000, "the reader is further up")
+    mark = first_visible(chat)
+    before = chat.top_of(mark)
+    other.ask("What is ReAct?")
+    expect(chat.pill).to_contain_text("New messages below")
+    assert abs(chat.top_of(mark) - before) < 2
+    chat.pill.click()
+    expect(chat.reply(3)).to_be_in_viewport()
     expect(chat.pill).to_be_hidden()

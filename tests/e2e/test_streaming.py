@@ -1,10 +1,11 @@
 """A reply while it is written: reloads, second tabs and Stop lose and double nothing."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import WebSocketRoute, expect
 
 from tests.e2e.pages import Chat
 from tests.e2e.serving import counted_to
@@ -114,18 +115,52 @@ def test_a_reset_in_mid_stream_stops_the_reply_and_keeps_its_text(chat: Chat) ->
     assert WHOLE.startswith(chat.reply(number).inner_text())
 
 
-def test_the_connection_comes_back_by_itself_and_nothing_is_lost(chat: Chat) -> None:
-    """The network goes away in mid-stream; the browser tells the page when it is back."""
-    chat.watch.allow(r"WebSocket connection|ERR_INTERNET_DISCONNECTED")
-    sockets = []
-    chat.page.route_web_socket(
-        "**/ws/**", lambda socket: sockets.append(socket.connect_to_server())
-    )
+def test_a_lost_connection_comes_back_by_itself_and_nothing_is_lost(chat: Chat) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def through(socket: WebSocketRoute) -> None:
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    chat.page.route_web_socket("**/ws/**", through)
     chat.page.reload()
     chat.ready()
     number = begin(chat)
     sockets[0].close(code=1011, reason="gone")
     expect(chat.status).to_contain_text("The connection was lost")
     chat.expect_state(number, "complete")
+    assert len(sockets) == 2
     assert chat.reply(number).inner_text() == WHOLE
     assert_grew(chat.seen(), states=3)
+
+
+def test_frames_that_get_lost_are_asked_for_again(chat: Chat) -> None:
+    counts = {"lost": 0, "resumed": 0, "all": 0}
+
+    def lossy(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def forward(frame: str | bytes) -> None:
+            kind = json.loads(frame)["type"]
+            counts["all"] += kind == "turn.delta"
+            if kind == "turn.delta" and counts["all"] % 10 == 0:
+                counts["lost"] += 1
+            else:
+                socket.send(frame)
+
+        def backward(frame: str | bytes) -> None:
+            counts["resumed"] += json.loads(frame)["type"] == "turn.resume"
+            server.send(frame)
+
+        server.on_message(forward)
+        socket.on_message(backward)
+
+    chat.page.route_web_socket("**/ws/**", lossy)
+    chat.page.reload()
+    chat.ready()
+    number = begin(chat)
+    chat.expect_state(number, "complete")
+    assert counts["lost"] > 3
+    assert counts["resumed"] > 0
+    assert_grew(chat.seen(), states=3)
+    assert chat.reply(number).inner_text() == WHOLE

@@ -1,5 +1,6 @@
 """Two tabs with one conversation."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,8 @@ from playwright.sync_api import WebSocketRoute, expect
 from tests.e2e.pages import Chat
 
 pytestmark = pytest.mark.browser
+
+BUSY = re.compile(r"A reply is (still )?being written")
 
 
 def test_a_reset_in_one_tab_is_shown_in_the_other(chat: Chat) -> None:
@@ -53,13 +56,15 @@ def test_of_two_sends_at_once_one_is_taken_and_the_other_stays_a_draft(chat: Cha
     taken = chat.turn(2).locator(".message.user .body").inner_text()
     assert taken in texts
     winner, loser = (chat, other) if taken == texts[0] else (other, chat)
-    expect(loser.problem).to_contain_text("A reply is being written")
+    expect(loser.problem).to_contain_text(BUSY)
     expect(loser.field).to_have_value(texts[1] if taken == texts[0] else texts[0])
     expect(winner.field).to_have_value("")
     for tab in (chat, other):
         tab.expect_state(2, "complete")
         expect(tab.page.locator("[data-pending]")).to_have_count(0)
         expect(tab.turns).to_have_count(2)
+    expect(loser.problem).to_be_empty()
+    assert loser.ask(loser.field.input_value())
 
 
 def test_the_server_refuses_a_tab_that_has_not_heard_of_the_running_turn(chat: Chat) -> None:
@@ -84,13 +89,15 @@ def test_the_server_refuses_a_tab_that_has_not_heard_of_the_running_turn(chat: C
     number = chat.send("count to 300")
     other.field.fill("me too")
     other.field.press("Enter")
-    expect(other.problem).not_to_be_empty()
+    expect(other.problem).to_contain_text(BUSY)
     expect(other.field).to_have_value("me too")
     expect(other.page.locator("[data-pending]")).to_have_count(0)
     for send in late:
         send()
     late.clear()
-    chat.expect_state(number, "complete")
+    expect(other.stop_button).to_be_visible()
+    other.stop_button.click()
+    chat.expect_state(number, "stopped")
     assert chat.last_number() == 1
     texts = [segment["text"] for segment in chat.context()["segments"]]
     assert "me too" not in texts

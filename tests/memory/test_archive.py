@@ -10,7 +10,6 @@ from tests.builders import COUNTER, call, reply, result, user
 from tests.memory.strategies import TEXTS, histories
 
 REAL = counter_for("gpt-4o")
-GAP_WORDS = 10  # of the marker
 
 
 def archived(previous: str, *messages: Message, cap: int = 500, limit: int = 500) -> list[str]:
@@ -40,7 +39,7 @@ def test_each_message_is_cut_to_its_limit() -> None:
 
 def test_the_oldest_lines_fall_off_with_a_marker() -> None:
     messages = [user(f"question number {number}") for number in range(10)]  # 5 words a line
-    # 27 - 2 for line breaks - 10 for the marker: three lines of 5.
+    # 27 - 2 for line breaks - 9 for the marker: three lines of 5.
     assert archived("", *messages, cap=27) == [
         ARCHIVE_GAP,
         *(f"- user: question number {number}" for number in (7, 8, 9)),
@@ -50,7 +49,7 @@ def test_the_oldest_lines_fall_off_with_a_marker() -> None:
 def test_a_previous_summary_stays_whole_up_to_three_quarters_of_the_cap() -> None:
     lines = [f"fact {number} three" for number in range(10)]  # 30 words
     assert archived("\n".join(lines), user("hi"), cap=40)[:10] == lines
-    # 29 words: 10 for the marker leave 19, six lines.
+    # 29 words: 9 for the marker leave 20, six lines.
     assert archived("\n".join(lines), user("hi"), cap=39) == [
         ARCHIVE_GAP,
         *lines[4:],
@@ -59,24 +58,25 @@ def test_a_previous_summary_stays_whole_up_to_three_quarters_of_the_cap() -> Non
 
 
 def test_lines_of_an_earlier_archive_fall_off_before_the_summary_does() -> None:
-    first = archived("Ada likes tea.", *[user(f"question number {n}") for n in range(4)], cap=30)
-    assert first == ["Ada likes tea.", ARCHIVE_GAP, "- user: question number 2",
-                     "- user: question number 3"]  # fmt: skip
-    second = archived("\n".join(first), user("question number 4"), cap=30)
-    assert second == ["Ada likes tea.", ARCHIVE_GAP, "- user: question number 3",
-                      "- user: question number 4"]  # fmt: skip
+    # 28 - 3 - 2 - 9: two lines of 5.
+    first = archived("Ada likes tea.", *[user(f"question number {n}") for n in range(5)], cap=28)
+    assert first[:2] == ["Ada likes tea.", ARCHIVE_GAP]
+    assert first[2:] == ["- user: question number 3", "- user: question number 4"]
+    second = archived("\n".join(first), user("question number 5"), cap=28)
+    assert second[:2] == ["Ada likes tea.", ARCHIVE_GAP]
+    assert second[2:] == ["- user: question number 4", "- user: question number 5"]
 
 
 def test_of_a_line_that_does_not_fit_the_end_stays() -> None:
     text = " ".join(f"w{number}" for number in range(40))
     kept = archived("", user(text), cap=20)
-    # 20 - 2 - 10: eight words.
-    assert kept == [ARCHIVE_GAP, " w32 w33 w34 w35 w36 w37 w38 w39"]
+    # 20 - 2 - 9: nine words.
+    assert kept == [ARCHIVE_GAP, " w31 w32 w33 w34 w35 w36 w37 w38 w39"]
 
 
 def test_of_one_long_paragraph_the_end_stays() -> None:
     text = " ".join(f"w{number}" for number in range(40))
-    assert archived(text, cap=20)[1].split() == ["w35", "w36", "w37", "w38", "w39"]
+    assert archived(text, cap=20)[1] == " w34 w35 w36 w37 w38 w39"
 
 
 def test_a_cap_without_room_for_anything_gives_nothing() -> None:

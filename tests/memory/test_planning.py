@@ -196,3 +196,10 @@ def test_a_summary_is_at_most_a_quarter_of_what_is_usable() -> None:
     assert summary_cap(policy, asked(1, window=2_001, reserve=1).budget) == 500
     assert summary_cap(policy, asked(1, window=9_001, reserve=1).budget) == 500
     assert summary_cap(policy, asked(1, window=64, reserve=63).budget) == 1
+
+
+def test_without_a_count_to_keep_the_tokens_alone_decide() -> None:
+    policy = policy_from({"max_messages": None, "keep_messages": None, "summary_cap": 50})
+    assert asked(20, policy=policy).plan().trigger is None
+    plan = asked(20, words=20, policy=policy, window=1_001, reserve=1).plan()
+    assert folded_turns(plan) == list(range(1, 12))

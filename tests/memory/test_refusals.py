@@ -223,7 +223,7 @@ def test_a_short_summary_of_a_short_source_is_accepted(text: str) -> None:
         ("Ada likes tea. ", "Ada likes tea."),
         ("<think>never closed", None),
         ("Ada.<think>never closed", None),
-        ("<think>closed with another</thinking>", None),
+        ("<think>closed with another</thinking>Ada.", "Ada."),
     ],
 )
 def test_reasoning_is_taken_off_or_the_text_refused(text: str, left: str | None) -> None:

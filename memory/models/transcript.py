@@ -1,13 +1,8 @@
-"""What is stored: conversations, their turns and messages, and what the memory made of them.
-
-Rows of the transcript are written once, when a step ends. The memory appends versions and events
-and changes nothing that is there; only the owner deletes.
-"""
+"""Conversations, their turns and messages."""
 
 import uuid
-from collections.abc import Collection
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Optional
 
 from django.conf import settings
 from django.db import models
@@ -18,6 +13,9 @@ from memory.core.budget import Budget, budget_for
 from memory.core.messages import Message as CoreMessage
 from memory.core.messages import ToolCall
 from memory.core.policy import Policy, policy_from
+
+if TYPE_CHECKING:
+    from memory.models.versions import Summary
 
 # A running turn without a heartbeat for this long was left by a process that died.
 STALE_AFTER = timedelta(seconds=15)
@@ -70,7 +68,7 @@ class Conversation(models.Model):
         """The token budget of a request, with the model's window where none is set."""
         return budget_for(self.window or default_window, self.reply_reserve)
 
-    def active_summary(self) -> "Summary | None":
+    def active_summary(self) -> Optional["Summary"]:
         """The newest version that stands: not undone, still valid, begun after the last reset."""
         standing = self.summaries.filter(
             undone=False, valid=True, first_position__gte=self.context_start
@@ -192,146 +190,3 @@ class Message(models.Model):
             tool_call_id=self.tool_call_id,
             name=self.name,
         )
-
-
-class Summary(models.Model):
-    """One immutable version of a conversation's summary.
-
-    It stands for the positions `first_position` to `last_position`. `undone` and `valid` are the
-    only columns that change: by an undo, and when a message of its range is replaced or deleted.
-    """
-
-    class Kind(models.TextChoices):
-        MODEL = "model", _("by the model")
-        ARCHIVE = "archive", _("archive of the raw text")
-        HUMAN = "human", _("edited by hand")
-
-    conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="summaries"
-    )
-    version = models.PositiveIntegerField()
-    kind = models.CharField(max_length=10, choices=Kind.choices)
-    text = models.TextField()
-    first_position = models.PositiveBigIntegerField()
-    last_position = models.PositiveBigIntegerField()
-    messages_folded = models.PositiveIntegerField()
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL)
-    tokens_before = models.PositiveIntegerField()
-    tokens_after = models.PositiveIntegerField()
-    model = models.CharField(max_length=200, blank=True)
-    prompt_version = models.CharField(max_length=40, blank=True)
-    seconds = models.FloatField(default=0)
-    usage = models.JSONField(default=dict, blank=True)
-    undone = models.BooleanField(default=False)
-    valid = models.BooleanField(default=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["conversation", "-version"]
-        verbose_name = _("summary version")
-        verbose_name_plural = _("summary versions")
-        constraints = [
-            models.UniqueConstraint(fields=["conversation", "version"], name="summary_version"),
-        ]
-
-    def __str__(self) -> str:
-        return f"v{self.version}"
-
-
-class Blob(models.Model):
-    """Bytes that requests refer to by their SHA-256; each stored once per conversation."""
-
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="blobs")
-    sha256 = models.CharField(max_length=64)
-    data = models.BinaryField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["conversation", "sha256"], name="blob_content"),
-        ]
-
-    def __str__(self) -> str:
-        return self.sha256[:12]
-
-
-class Request(models.Model):
-    """One call of the provider: the snapshot from which what was sent can be rebuilt.
-
-    `parts` are the segments in order (see `memory.snapshots`), `options` the blob with everything
-    of the body except the messages. `sha256` is the hash of the body that left the process; empty
-    until it did.
-    """
-
-    conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="requests"
-    )
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="requests")
-    number = models.PositiveIntegerField()
-    parts = models.JSONField()
-    left_out = models.JSONField(default=list)
-    options = models.CharField(max_length=64)
-    tokens = models.PositiveIntegerField()
-    encoding = models.CharField(max_length=40)
-    budget = models.JSONField()
-    policy = models.JSONField()
-    shape = models.CharField(max_length=10, default="merged")
-    sha256 = models.CharField(max_length=64, blank=True)
-    usage = models.JSONField(default=dict, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["conversation", "number"]
-        verbose_name = _("request")
-        verbose_name_plural = _("requests")
-        constraints = [
-            models.UniqueConstraint(fields=["conversation", "number"], name="request_number"),
-        ]
-
-    def __str__(self) -> str:
-        return f"request {self.number}"
-
-
-class MemoryEvent(models.Model):
-    """One change of the memory, or one that failed; append-only.
-
-    `before` and `after` are the small state around it (active summary version, context start).
-    An undo is an event too: it names the one it takes back in `undoes`.
-    """
-
-    class Kind(models.TextChoices):
-        COMPACTION = "compaction", _("compaction")
-        COMPACTION_FAILED = "compaction_failed", _("compaction failed")
-        RESET = "reset", _("reset")
-        UNDO = "undo", _("undo")
-        TURN_REPLACED = "turn_replaced", _("turn replaced")
-
-    conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="memory_events"
-    )
-    kind = models.CharField(max_length=20, choices=Kind.choices)
-    revision = models.PositiveIntegerField()
-    before = models.JSONField(default=dict)
-    after = models.JSONField(default=dict)
-    detail = models.JSONField(default=dict)
-    summary = models.ForeignKey(Summary, null=True, blank=True, on_delete=models.SET_NULL)
-    undoes = models.OneToOneField(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="undone_by"
-    )
-    at_position = models.PositiveBigIntegerField()
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["conversation", "id"]
-        verbose_name = _("memory event")
-        verbose_name_plural = _("memory events")
-
-    UNDOABLE: Collection[str] = (Kind.COMPACTION, Kind.RESET)
-
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.at_position}"
-
-
-def usage_tokens(usage: dict[str, Any]) -> int | None:
-    """The prompt tokens that the provider reported, or None where it reported no number."""
-    value = usage.get("prompt_tokens")
-    return value if isinstance(value, int) and value > 0 else None

@@ -1,0 +1,142 @@
+"""What starts or stops turns and changes the memory. These views are async: they share the runner.
+
+Turns are usually started over the socket; the forms here do the same for a page without scripts.
+"""
+
+from uuid import UUID, uuid4
+
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatapp import agent, frames, runner
+from chatapp.access import conversation_for
+from chatapp.events import MemoryChanged, broadcast
+from chatapp.views import next_panel
+from chatapp.words import start_refused
+from memory import service, store, versions
+from memory.core.text import clean
+from memory.models import Conversation, MemoryEvent
+
+
+@require_http_methods(["GET", "POST"])
+async def conversation_delete(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """Ask, then delete the conversation with everything that was stored of it."""
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    if request.method == "GET":
+        context = {"conversation": found}
+        page: HttpResponse = await database_sync_to_async(render)(
+            request, "chat/delete.html", context
+        )
+        return page
+    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
+    if running is not None:
+        await runner.get_runner().stop_and_wait(running)
+    await found.adelete()
+    return redirect("home")
+
+
+# Turns: what the socket does, for a page without scripts
+
+
+@require_POST
+async def message_send(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    try:
+        text = frames.message_text(request.POST.get("text"))
+    except frames.BadFrame as error:
+        return HttpResponse(error.refusal.message, status=400, content_type="text/plain")
+    client_id = request.POST.get("id", "")[: frames.MAX_ID] or str(uuid4())
+    return await _start(request, conversation_id, clean(client_id), text, None)
+
+
+@require_POST
+async def turn_retry(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
+    return await _start(request, conversation_id, str(uuid4()), None, number)
+
+
+async def _start(
+    request: HttpRequest,
+    conversation_id: UUID,
+    client_id: str,
+    text: str | None,
+    replaces: int | None,
+) -> HttpResponse:
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    try:
+        await runner.get_runner().start_turn(
+            conversation_id=found.pk,
+            model=found.model,
+            client_id=client_id,
+            text=text,
+            replaces=replaces,
+        )
+    except (store.Busy, store.IdReused, store.NotLast) as error:
+        words = start_refused(error)[1]
+        return HttpResponse(words, status=409, content_type="text/plain; charset=utf-8")
+    return redirect("conversation", found.pk)
+
+
+@require_POST
+async def turn_stop(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
+    if running is not None and running.number == number:
+        await runner.get_runner().stop_and_wait(running)
+    return redirect("conversation", found.pk)
+
+
+# The memory
+
+
+@require_POST
+async def memory_reset(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """Stop what is running and let the context start anew."""
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
+    if running is not None:
+        await runner.get_runner().stop_and_wait(running)
+    try:
+        event = await database_sync_to_async(service.reset)(conversation_id=found.pk)
+    except versions.TurnRunning:
+        words = _("The running turn could not be stopped; nothing was reset. Try again.")
+        return HttpResponse(words, status=409, content_type="text/plain; charset=utf-8")
+    return await _changed(request, found, event)
+
+
+@require_POST
+async def memory_undo(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    event = await database_sync_to_async(service.undo)(conversation_id=found.pk)
+    return await _changed(request, found, event)
+
+
+@require_POST
+async def memory_compact(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """Fold now what the policy would fold later."""
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    outcome = await agent.compact(
+        found, runner.get_runner().provider, agent.inline_ladder(), force=True
+    )
+    return await _changed(request, found, outcome.event)
+
+
+async def _changed(
+    request: HttpRequest, found: Conversation, event: MemoryEvent | None
+) -> HttpResponse:
+    """Tell every open page, and answer with the panel (htmx) or the page (a plain form)."""
+    if event is not None:
+        changed = MemoryChanged(event.revision, event.kind)
+        await broadcast(get_channel_layer(), found.pk, changed)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("conversation", found.pk)
+    response: HttpResponse = await database_sync_to_async(next_panel)(request, found)
+    return response

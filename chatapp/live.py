@@ -1,0 +1,89 @@
+"""A turn that runs in this process: its reply so far, and how pages and rows keep up with it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+from django.db import DatabaseError
+
+from chatapp.events import Event, TurnDelta, TurnStatus, TurnTick, broadcast
+from memory import store
+from memory.models import Turn
+
+logger = logging.getLogger(__name__)
+
+# Seconds: between two frames of text; between two saves of the reply; between two signs of life.
+FLUSH, SAVE, STATUS = 0.04, 1.0, 2.0
+
+
+@dataclass(eq=False)
+class Live:
+    """A turn that runs in this process. `text` is the reply so far, `told` how many of its code
+    points were broadcast; times are those of the monotonic clock."""
+
+    turn: Turn
+    conversation_id: UUID
+    text: str = ""
+    told: int = 0
+    phase: str = "waiting"
+    since: float = field(default_factory=time.monotonic)
+    stopping: bool = False
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    async def tell(self, event: Event) -> None:
+        """Tell every open page of the conversation."""
+        await broadcast(get_channel_layer(), self.conversation_id, event)
+
+    async def enter(self, phase: str) -> None:
+        """Begin a phase and tell it."""
+        self.phase, self.since = phase, time.monotonic()
+        await self.tell(TurnStatus(self.turn.number, phase, 0))
+
+    async def flush(self) -> None:
+        """Tell the text that was not told yet."""
+        self.news.clear()
+        piece, offset = self.text[self.told :], self.told
+        if piece:
+            self.told += len(piece)
+            await self.tell(TurnDelta(self.turn.number, offset, piece))
+
+    async def save(self) -> bool:
+        """Save the reply so far; returns whether a stop was asked for in another process."""
+        try:
+            stop: bool = await database_sync_to_async(store.save_partial)(
+                turn_id=self.turn.pk, partial=self.text
+            )
+        except DatabaseError:
+            logger.warning("the reply so far could not be saved; trying again", exc_info=True)
+            return False
+        return stop
+
+    async def beats(self) -> AsyncGenerator[bool, None]:
+        """Flush text soon after it came, save it once a second, give signs of life every two.
+
+        Endless; yields after each save whether a stop was asked for.
+        """
+        saved = told = time.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(SAVE):
+                    await self.news.wait()
+                await asyncio.sleep(FLUSH)
+                await self.flush()
+            except TimeoutError:
+                pass
+            now = time.monotonic()
+            if now - saved >= SAVE:
+                saved = now
+                yield await self.save()
+            if now - told >= STATUS:
+                told = now
+                seconds = int(now - self.since)
+                await self.tell(TurnStatus(self.turn.number, self.phase, seconds))
+                await self.tell(TurnTick(self.turn.number, self.told))

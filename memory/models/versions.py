@@ -1,0 +1,92 @@
+"""What the memory made of a conversation: summary versions, and every change as an event."""
+
+from collections.abc import Collection
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from memory.models.transcript import Conversation
+
+
+class Summary(models.Model):
+    """One immutable version of a conversation's summary.
+
+    It stands for the positions `first_position` to `last_position`. `undone` and `valid` are the
+    only columns that change: by an undo, and when a message of its range is replaced or deleted.
+    """
+
+    class Kind(models.TextChoices):
+        MODEL = "model", _("by the model")
+        ARCHIVE = "archive", _("archive of the raw text")
+        HUMAN = "human", _("edited by hand")
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="summaries"
+    )
+    version = models.PositiveIntegerField()
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    text = models.TextField()
+    first_position = models.PositiveBigIntegerField()
+    last_position = models.PositiveBigIntegerField()
+    messages_folded = models.PositiveIntegerField()
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL)
+    tokens_before = models.PositiveIntegerField()
+    tokens_after = models.PositiveIntegerField()
+    model = models.CharField(max_length=200, blank=True)
+    prompt_version = models.CharField(max_length=40, blank=True)
+    seconds = models.FloatField(default=0)
+    usage = models.JSONField(default=dict, blank=True)
+    undone = models.BooleanField(default=False)
+    valid = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["conversation", "-version"]
+        verbose_name = _("summary version")
+        verbose_name_plural = _("summary versions")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "version"], name="summary_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"v{self.version}"
+
+
+class MemoryEvent(models.Model):
+    """One change of the memory, or one that failed; append-only.
+
+    `before` and `after` are the small state around it (active summary version, context start).
+    An undo is an event too: it names the one it takes back in `undoes`.
+    """
+
+    class Kind(models.TextChoices):
+        COMPACTION = "compaction", _("compaction")
+        COMPACTION_FAILED = "compaction_failed", _("compaction failed")
+        RESET = "reset", _("reset")
+        UNDO = "undo", _("undo")
+        TURN_REPLACED = "turn_replaced", _("turn replaced")
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="memory_events"
+    )
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    revision = models.PositiveIntegerField()
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    detail = models.JSONField(default=dict)
+    summary = models.ForeignKey(Summary, null=True, blank=True, on_delete=models.SET_NULL)
+    undoes = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="undone_by"
+    )
+    at_position = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["conversation", "id"]
+        verbose_name = _("memory event")
+        verbose_name_plural = _("memory events")
+
+    UNDOABLE: Collection[str] = (Kind.COMPACTION, Kind.RESET)
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at_position}"
