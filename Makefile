@@ -2,16 +2,19 @@
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
+TRANSLATIONS := $(patsubst %.po,%.mo,$(wildcard locale/*/LC_MESSAGES/*.po))
 
-.PHONY: run test check bench lock setup setup-dev clean
+.PHONY: run test check bench catalogue lock setup setup-dev clean
 .DEFAULT_GOAL := run
+# One after the other: compiling the translations needs the packages.
+.NOTPARALLEL:
 
 run: setup
 	@DEBUG=$${DEBUG-1} $(BIN)/python manage.py migrate --verbosity 0
 	@DEBUG=$${DEBUG-1} exec $(BIN)/python manage.py serve --port $(PORT)
 
-setup: .venv/run.stamp
-setup-dev: .venv/dev.stamp
+setup: .venv/run.stamp $(TRANSLATIONS)
+setup-dev: .venv/dev.stamp $(TRANSLATIONS)
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Palimpsest needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
@@ -27,6 +30,9 @@ setup-dev: .venv/dev.stamp
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
+%.mo: %.po
+	@$(BIN)/python manage.py catalogue
+
 test: setup-dev
 	$(BIN)/python -m pytest $(ARGS)
 
@@ -38,6 +44,11 @@ check: setup-dev
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
+	$(BIN)/python manage.py catalogue --check
+
+# New and changed messages of the sources go into locale/*/LC_MESSAGES/django.po.
+catalogue: setup-dev
+	$(BIN)/python manage.py catalogue --update
 
 bench: setup-dev
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.http import Http404
+from django.http import Http404, HttpRequest
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 from chatapp import frames, runner
@@ -59,8 +60,16 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.conversation is None:
             return
+        with translation.override(language_of(self.scope)):
+            await self._obey(text_data)
+
+    async def send_frame(self, message: dict[str, Any]) -> None:
+        """Forward a frame of the conversation's group."""
+        await self.send(text_data=message["text"])
+
+    async def _obey(self, text: str | None) -> None:
         try:
-            frame = frames.parse(text_data)
+            frame = frames.parse(text)
         except frames.BadFrame as error:
             await self._tell(error.refusal)
             return
@@ -74,10 +83,6 @@ class ChatConsumer(AsyncWebsocketConsumer):
                     await runner.get_runner().stop_turn(turn)
             case frames.Resume(number):
                 await self._resume(number)
-
-    async def send_frame(self, message: dict[str, Any]) -> None:
-        """Forward a frame of the conversation's group."""
-        await self.send(text_data=message["text"])
 
     async def _tell(self, event: Event) -> None:
         await self.send(text_data=event.frame())
@@ -128,3 +133,12 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if turn is not None:
             ended = TurnEnded(turn.number, turn.state, 0, "interrupted")
             await broadcast(self.channel_layer, conversation.pk, ended)
+
+
+def language_of(scope: dict[str, Any]) -> str:
+    """The visitor's language, found as for a page: by the cookie, else by what is accepted."""
+    request = HttpRequest()
+    request.COOKIES = scope.get("cookies", {})
+    accepted = dict(scope["headers"]).get(b"accept-language", b"")
+    request.META["HTTP_ACCEPT_LANGUAGE"] = accepted.decode("latin-1")
+    return translation.get_language_from_request(request)

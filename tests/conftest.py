@@ -12,6 +12,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from blockbuster import BlockBuster, blockbuster_ctx
 from django.contrib.auth import get_user_model
+from django.db import connections
 
 from chatapp import runner as runners
 from chatapp.provider import Provider
@@ -109,20 +110,13 @@ async def runner(scripted: ScriptedTransport, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(runners, "get_runner", lambda: made)
     yield made
     await made.close()
-
-
-@pytest.fixture
-async def demo_runner(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The process's runner, over the demo model."""
-    made = runners.Runner(await sync_to_async(Provider)())
-    monkeypatch.setattr(runners, "get_runner", lambda: made)
-    yield made
-    await made.close()
+    # The thread of the database calls outlives the test; its connection must not.
+    await sync_to_async(connections.close_all)()
 
 
 async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
     """Wait until an async condition gives something true."""
     async with asyncio.timeout(seconds):
-        while not (result := await condition()):
+        while not (result := await condition()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return result

@@ -132,7 +132,8 @@ function startChat(page) {
     error({ code, message, id }) {
       if (id && id === mine?.id) {
         transcript.dropPending({ now: true });
-        if (mine.text) composer.giveBack(mine.text, message);
+        // "busy" in the page's own words, which go away when the reply ends
+        if (mine.text) composer.giveBack(mine.text, code === "busy" ? say("busy") : message);
         else status.tell(message);
       } else if (code !== "no-turn") {
         status.tell(message);

@@ -6,7 +6,7 @@ belongs to this package and is closed with its last test, before asynchronous te
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,18 @@ PACE = 0.01
 DESKTOP = {"width": 1360, "height": 850}
 
 expect.set_options(timeout=15_000)
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Note a failure on the test, so that its pages are photographed before they close."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
 
 
 @pytest.fixture(scope="package")
@@ -120,7 +132,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Chat]]:
+def visit(
+    request: pytest.FixtureRequest, browser: Browser, tmp_path: Path
+) -> Iterator[Callable[..., Chat]]:
     """Opens a browser of a new visitor, or of a signed-in client. What goes wrong in it fails the
     test at its end."""
     watches: list[Watch] = []
@@ -137,8 +151,10 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Chat]]:
 
     yield open_one
     for number, context in enumerate(contexts):
-        for index, page in enumerate(context.pages):
-            page.screenshot(path=tmp_path / f"end-{number}-{index}.png")
+        for index, page in enumerate(
+            context.pages if request.node.stash.get(FAILED, False) else ()
+        ):
+            page.screenshot(path=tmp_path / f"failed-{number}-{index}.png")
         context.close()
     assert [problem for watch in watches for problem in watch.problems] == []
 

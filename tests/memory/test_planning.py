@@ -130,6 +130,15 @@ def test_the_token_trigger_is_over_the_share_not_at_it() -> None:
     assert over.plan().trigger == "tokens"
 
 
+def test_a_request_that_just_fits_triggers_nothing() -> None:
+    policy = shares(trigger_share=None)
+    made = [user("w " * 500), reply("w " * 491), user("x y")]
+    assert context(numbered(made), policy=policy, window=1_001, reserve=1).plan().trigger is None
+    one_more = [user("w " * 500), reply("w " * 492), user("x y")]
+    over = context(numbered(one_more), policy=policy, window=1_001, reserve=1)
+    assert over.plan().trigger == "budget"
+
+
 @pytest.mark.parametrize("trigger_share", [None, 0.75])
 def test_a_request_that_does_not_fit_folds_to_the_target_too(trigger_share: float | None) -> None:
     policy = shares(trigger_share=trigger_share, target_share=0.5)

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from babel.messages.catalog import Catalog, Message
+from babel.messages.catalog import Catalog
 from babel.messages.extract import extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
@@ -20,35 +20,31 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import to_locale
 from django.utils.translation.template import templatize
 
-ROOT: Path = settings.BASE_DIR
 SOURCES = ("templates", "chatapp", "memory")
 # Which arguments of a call are messages; (1, "c") is a context.
-KEYWORDS: dict[str, Any] = {
-    name + lazy: arguments
-    for name, arguments in {
-        "_": None,
-        "gettext": None,
-        "gettext_noop": None,
-        "ngettext": (1, 2),
-        "pgettext": ((1, "c"), 2),
-        "npgettext": ((1, "c"), 2, 3),
-    }.items()
-    for lazy in ("", "_lazy")
+ARGUMENTS = {
+    "_": None,
+    "gettext": None,
+    "gettext_noop": None,
+    "ngettext": (1, 2),
+    "pgettext": ((1, "c"), 2),
+    "npgettext": ((1, "c"), 2, 3),
 }
+KEYWORDS: Any = {name + lazy: ARGUMENTS[name] for name in ARGUMENTS for lazy in ("", "_lazy")}
 # What a translation must repeat: %(name)s and %%, and {name}, which the scripts fill in.
 PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|%%|\{\w+\}")
-# No dates, no tool's version: the file changes only when a message does.
-HEADER = r"""# {name} translations of Palimpsest. Messages come from the sources: make catalogue
+# No dates and no tool's version: the file changes only when a message does.
+HEADER = r"""# Translations of Palimpsest. "make catalogue" takes the messages from the sources.
 msgid ""
 msgstr ""
-"Language: {locale}\n"
+"Language: {0.locale_identifier}\n"
 "MIME-Version: 1.0\n"
 "Content-Type: text/plain; charset=utf-8\n"
 "Content-Transfer-Encoding: 8bit\n"
-"Plural-Forms: {plurals};\n"
+"Plural-Forms: {0.plural_forms}\n"
 
 """
-# How many faults one error names; the others are counted.
+# How many faults an error names; the others are counted.
 NAMED = 5
 
 
@@ -59,48 +55,70 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         action = parser.add_mutually_exclusive_group()
         action.add_argument("--update", action="store_true", help="merge the sources' messages")
-        action.add_argument("--check", action="store_true", help="fail if something is missing")
+        action.add_argument("--check", action="store_true", help="fail if one is not translated")
 
     def handle(self, *args: Any, update: bool, check: bool, **options: Any) -> None:
-        for locale in locales():
-            path = settings.LOCALE_PATHS[0] / locale / "LC_MESSAGES" / "django.po"
+        for code, _name in settings.LANGUAGES:
+            if code == settings.LANGUAGE_CODE:  # the language of the sources
+                continue
+            locale = to_locale(code)
+            path: Path = settings.LOCALE_PATHS[0] / locale / "LC_MESSAGES" / "django.po"
             catalog = read(path, locale)
+            found = list(faults(catalog, extracted())) if check else []
+            if found:
+                more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+                raise CommandError(f"{locale}: {'; '.join(found[:NAMED])}{more}")
             if update:
                 catalog.update(extracted(), no_fuzzy_matching=True)
                 write(path, catalog)
-                missing = sum(not _complete(message) for message in catalog if message.id)
-                self.stdout.write(f"{locale}: {len(catalog)} messages, {missing} to translate")
-            elif check:
-                found = list(faults(catalog, extracted()))
-                if found:
-                    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
-                    raise CommandError(f"{locale}: {'; '.join(found[:NAMED])}{more}")
-            else:
+                todo = sum(1 for _fault in faults(catalog, catalog))
+                self.stdout.write(f"{locale}: {len(catalog)} messages, {todo} to translate")
+            elif not check:
                 compile_to(path.with_suffix(".mo"), catalog)
-
-
-def locales() -> list[str]:
-    """The folders of all languages but the one of the sources: zh_Hans, ..."""
-    return [to_locale(code) for code, _name in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
 
 
 def extracted() -> Catalog:
     """Every message of the templates and of the Python code, in the order of the files."""
     catalog = Catalog(fuzzy=False)
-    for folder in SOURCES:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in (".html", ".txt", ".py"):
-                continue
-            source = path.read_text(encoding="utf-8")
-            if path.suffix != ".py":
-                # Calls of gettext between blanked-out text; as Python, lines must not be indented.
-                source = re.sub(r"^\s+", "", templatize(source, path.name), flags=re.MULTILINE)
-            name = path.relative_to(ROOT).as_posix()
-            for _line, ids, comments, context in extract(
-                "python", BytesIO(source.encode()), KEYWORDS, ["Translators:"]
-            ):
-                catalog.add(ids, locations=[(name, 0)], auto_comments=comments, context=context)
+    root: Path = settings.BASE_DIR
+    for path in sorted(path for folder in SOURCES for path in (root / folder).rglob("*.*")):
+        if path.suffix not in (".html", ".py"):
+            continue
+        source = path.read_text(encoding="utf-8")
+        if path.suffix == ".html":
+            # Calls of gettext among blanked-out text; indented lines would not be Python.
+            source = re.sub(r"^\s+", "", templatize(source, path.name), flags=re.MULTILINE)
+        place = (path.relative_to(root).as_posix(), 0)
+        file = BytesIO(source.encode())
+        for _line, ids, notes, context in extract("python", file, KEYWORDS, ["Translators:"]):
+            catalog.add(ids, locations=[place], auto_comments=notes, context=context)
     return catalog
+
+
+def faults(catalog: Catalog, sources: Catalog) -> Iterator[str]:
+    """What is wrong with the translations of the sources' messages, one line for each."""
+    for wanted in sources:
+        if not wanted.id:  # the header
+            continue
+        original = texts(wanted.id)
+        message = catalog.get(original[0], wanted.context)
+        strings = texts(message.string) if message else []
+        marks = set(PLACEHOLDER.findall(original[-1]))
+        if message is None or len(texts(message.id)) != len(original):
+            yield f"missing: {original[0]!r} (make catalogue)"
+        elif not all(strings):
+            yield f"untranslated: {original[0]!r}"
+        elif message.fuzzy:
+            yield f"fuzzy: {original[0]!r}"
+        elif any(set(PLACEHOLDER.findall(text)) != marks for text in strings):
+            yield f"other placeholders: {original[0]!r}"
+        elif '"' in "".join(strings):
+            yield f"a plain quotation mark, which may end an attribute: {original[0]!r}"
+
+
+def texts(value: Any) -> list[str]:
+    """The forms of a message or of its translation: one, or one for each plural."""
+    return list(value) if isinstance(value, tuple | list) else [value or ""]
 
 
 def read(path: Path, locale: str) -> Catalog:
@@ -112,50 +130,17 @@ def read(path: Path, locale: str) -> Catalog:
 
 
 def write(path: Path, catalog: Catalog) -> None:
-    name = catalog.locale.english_name if catalog.locale else ""
-    header = HEADER.format(
-        name=name, locale=catalog.locale_identifier, plurals=catalog.plural_forms.rstrip("; ")
-    )
     body = BytesIO()
     write_po(body, catalog, 100, omit_header=True, ignore_obsolete=True, include_lineno=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(header + body.getvalue().decode().rstrip() + "\n", encoding="utf-8")
+    text = HEADER.format(catalog) + body.getvalue().decode().rstrip() + "\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def compile_to(path: Path, catalog: Catalog) -> None:
     """Write the compiled catalogue in one step: a server may be starting meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".mo.new")
     with fresh.open("wb") as file:
         write_mo(file, catalog)
     fresh.replace(path)
-
-
-def _texts(value: Any) -> list[str]:
-    return [value or ""] if isinstance(value, str | None) else list(value)
-
-
-def _complete(message: Message) -> bool:
-    return not message.fuzzy and all(_texts(message.string))
-
-
-def faults(catalog: Catalog, sources: Catalog) -> Iterator[str]:
-    """What is wrong with a catalogue, one line for each message."""
-    for wanted in sources:
-        if not wanted.id:
-            continue
-        key = _texts(wanted.id)[0]
-        message = catalog.get(key, wanted.context)
-        if message is None:
-            yield f"missing: {key!r} (make catalogue)"
-        elif message.fuzzy:
-            yield f"fuzzy: {key!r}"
-        elif not _complete(message) or len(_texts(wanted.id)) != len(_texts(message.id)):
-            yield f"untranslated: {key!r}"
-        elif any(_marks(text) != _marks(_texts(wanted.id)[-1]) for text in _texts(message.string)):
-            yield f"other placeholders than the original: {key!r}"
-        elif '"' in "".join(_texts(message.string)):
-            yield f"a plain quotation mark, which ends an attribute of HTML: {key!r}"
-
-
-def _marks(text: str) -> set[str]:
-    return set(PLACEHOLDER.findall(text))

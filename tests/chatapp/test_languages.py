@@ -1,0 +1,303 @@
+"""English and Chinese: the catalogue is complete, and pages and sockets speak it."""
+
+import ast
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.core.management import CommandError, call_command
+from django.http import HttpRequest
+from django.test import Client
+from django.utils import translation
+from django.utils.translation import reloader
+from django.views.defaults import server_error
+
+from chatapp.asgi import application
+from chatapp.management.commands import catalogue
+from memory import service
+from memory.models import Conversation
+from tests.chatapp.helpers import say
+
+ROOT = Path(__file__).parents[2]
+CHINESE = {"headers": {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}}
+# What is the same in both languages: names, keys, units and what a program would read.
+SAME = {
+    "Palimpsest", "EN", "README", "JSON", "token", "sha", "ReAct", "hybrid", "Esc", "Enter", "Shift",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def po(settings: Any, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the Chinese catalogue, compiled and in use, whether or not `make setup` ran."""
+    file = tmp_path / "locale/zh_Hans/LC_MESSAGES/django.po"
+    file.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "locale/zh_Hans/LC_MESSAGES/django.po", file)
+    settings.LOCALE_PATHS = [tmp_path / "locale"]
+    call_command("catalogue")
+    reloader.translation_file_changed(None, file.with_suffix(".mo"))
+    with translation.override("en"):
+        yield file
+    reloader.translation_file_changed(None, file.with_suffix(".mo"))
+
+
+class Words(HTMLParser):
+    """The words that a page shows or reads out, without code, keys and marked other languages."""
+
+    silent = ("code", "pre", "kbd", "bdi", "style", "script")
+    spoken = ("title", "aria-label", "placeholder", "alt")
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.inside = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.inside += tag in self.silent
+        given = dict(attrs)
+        if tag != "html" and "lang" in given:
+            return
+        strings = given if given.get("id") == "strings" else {}
+        for name, value in given.items():
+            if name in self.spoken or (name in strings and name.startswith("data-")):
+                self.texts.append(re.sub(r"\{\w+\}", "", value or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside -= tag in self.silent
+
+    def handle_data(self, data: str) -> None:
+        if not self.inside:
+            self.texts.append(data)
+
+
+def assert_chinese(html: str, *expected: str) -> None:
+    """The page is marked as Chinese, says what is expected, and has no English words."""
+    assert '<html lang="zh-hans" dir="ltr"' in html
+    texts = Words(html).texts
+    said = " ".join(" ".join(texts).split())
+    assert [text for text in expected if text not in said] == []
+    assert set(re.findall(r"[A-Za-z]{2,}", said)) - SAME == set()
+
+
+@pytest.fixture
+def client(user: Any) -> Client:
+    signed_in = Client(**CHINESE)
+    signed_in.force_login(user)
+    return signed_in
+
+
+# The catalogue
+
+
+def test_the_catalogue_is_complete_and_up_to_date(po: Path) -> None:
+    before = po.read_text()
+    call_command("catalogue", check=True)
+    call_command("catalogue", update=True)
+    assert po.read_text() == before, "run: make catalogue"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('"发送"', '""', "untranslated: 'Send'"),
+        ('msgid "Send"\n', 'msgid "Sent off"\n', "missing: 'Send'"),
+        ('msgid "Send"\n', '#, fuzzy\nmsgid "Send"\n', "fuzzy: 'Send'"),
+        ('"发送"', '"“发\\"送”"', "a plain quotation mark, which may end an attribute: 'Send'"),
+        ('"第 %(number)s 轮"', '"第 %(n)s 轮"', "other placeholders: 'Turn %(number)s'"),
+        ('"{seconds} 秒"', '"秒"', "other placeholders: '{seconds} s'"),
+    ],
+)
+def test_the_check_names_what_is_wrong(po: Path, old: str, new: str, fault: str) -> None:
+    text = po.read_text()
+    assert text.count(old) == 1
+    po.write_text(text.replace(old, new))
+    with pytest.raises(CommandError, match=re.escape(f"zh_Hans: {fault}")):
+        call_command("catalogue", check=True)
+
+
+def test_an_update_drops_what_is_gone_and_guesses_nothing(po: Path) -> None:
+    text = po.read_text()
+    po.write_text(text.replace('msgid "Send"\n', 'msgid "Sent"\n'))
+    call_command("catalogue", update=True)
+    assert po.read_text() == text.replace('"发送"', '""')
+
+
+def test_messages_are_found_in_templates_and_python(settings: Any, tmp_path: Path) -> None:
+    settings.BASE_DIR = tmp_path
+    files = {
+        "templates/a.html": """{% load i18n %}
+            <p title="{% translate 'Don’t' context "verb" %}">{{ title|default:_("None") }}
+              {# Translators: what it is about #}
+              {% translate "100%" %}</p>
+          {% blocktranslate trimmed count n=2 context "x" with a=b %}
+            {{ n }} apple of {{ a }}
+          {% plural %}
+            {{ n }} apples of {{ a }}
+          {% endblocktranslate %}""",
+        "chatapp/a.py": 'a = pgettext_lazy("c", "one" " two")\nb = ngettext("cat", "cats", 2)\n',
+        "memory/b/c.py": 'class A:\n    a = _("lazy")\n    b = npgettext("d", "dog", "dogs", 1)\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {(message.context, message.id) for message in catalogue.extracted() if message.id}
+    assert found == {
+        ("verb", "Don’t"),
+        (None, "None"),
+        (None, "100%%"),
+        ("x", ("%(n)s apple of %(a)s", "%(n)s apples of %(a)s")),
+        ("c", "one two"),
+        (None, ("cat", "cats")),
+        (None, "lazy"),
+        ("d", ("dog", "dogs")),
+    }
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("chatapp/**/*.py"), *ROOT.glob("memory/**/*.py")], ids=str
+)
+def test_words_made_at_import_are_lazy(path: Path) -> None:
+    """A word translated while a module is imported would stay in the server's language."""
+    tree = ast.parse(path.read_text())
+    eager = {
+        name.asname or name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
+        for name in node.names
+        if name.name in ("gettext", "ngettext", "pgettext", "npgettext")
+    }
+
+    def at_import(node: ast.AST) -> Iterator[ast.AST]:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield child
+                yield from at_import(child)
+
+    calls = (node.func for node in at_import(tree) if isinstance(node, ast.Call))
+    assert [name.lineno for name in calls if getattr(name, "id", None) in eager] == []
+
+
+# Pages
+
+
+@pytest.mark.django_db
+def test_the_sign_in_page_is_chinese(settings: Any) -> None:
+    settings.DEBUG = True  # with the button for the local user
+    response = Client(**CHINESE).get("/login/", REMOTE_ADDR="127.0.0.1", HTTP_HOST="localhost")
+    assert_chinese(response.text, "看看模型记得什么", "以本地用户继续", "用户名", "密码", "登录")
+    assert response.headers["Content-Language"] == "zh-hans"
+
+
+@pytest.mark.django_db
+def test_the_cookie_of_the_switch_counts_more_than_the_browser() -> None:
+    visitor = Client(headers={"accept-language": "en"})
+    assert '<html lang="en"' in visitor.get("/login/").text
+    visitor.post("/language/setlang/", {"language": "zh-hans", "next": "/login/"})
+    assert_chinese(visitor.get("/login/").text, "看看模型记得什么")
+    visitor.post("/language/setlang/", {"language": "en", "next": "/login/"})
+    assert '<html lang="en"' in visitor.get("/login/").text
+
+
+def test_the_first_page_is_chinese(client: Client) -> None:
+    assert_chinese(client.get("/").text, "模型记得什么？", "开始对话", "还没有对话。")
+
+
+def test_an_empty_conversation_is_chinese(client: Client, conversation: Conversation) -> None:
+    Conversation.objects.update(system_prompt="你是助手。")
+    html = client.get(f"/c/{conversation.pk}/").text
+    assert_chinese(html, "还没有任何消息", "演示模型（基于规则）", "模型接下来会看到什么", "发送")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_conversation_with_a_reset_and_a_fold_is_chinese(
+    demo_runner: Any, user: Any, make_conversation: Callable[..., Conversation]
+) -> None:
+    policy = {"preset": "hybrid", "max_messages": 4, "keep_messages": 2}
+    fields = {"policy": policy, "system_prompt": "你是助手。"}
+    conversation = await sync_to_async(make_conversation)(**fields)
+    await say(demo_runner, conversation, "你好")
+    await sync_to_async(service.reset)(conversation_id=conversation.pk)
+    for text in ("我叫小傅哥，在学智能体开发。", "今天星期几？", "我叫什么名字？"):
+        await say(demo_runner, conversation, text)
+    client = Client(**CHINESE)
+    await sync_to_async(client.force_login)(user)
+
+    async def page(query: str = "") -> str:
+        response = await sync_to_async(client.get)(f"/c/{conversation.pk}/{query}")
+        return str(response.text)
+
+    lines = (
+        "记忆在此重置：以上内容模型一概不知",
+        "条消息已折叠进摘要 v1",
+        "重置之前",
+        "已折叠进 v1",
+    )
+    assert_chinese(await page(), *lines, "摘要 v1", "系统提示词", "触发线", "撤销")
+    assert_chinese(await page("?request=1"), "模型当时看到了什么", "与实际发送的内容完全一致")
+
+
+def test_the_panel_alone_is_chinese(client: Client, conversation: Conversation) -> None:
+    html = client.get(f"/c/{conversation.pk}/panel/context/").text
+    assert "立即压缩" in html
+    assert "Compact now" not in html
+
+
+def test_error_pages_are_chinese(client: Client) -> None:
+    missing = client.get("/c/00000000-0000-4000-8000-000000000000/")
+    assert missing.status_code == 404
+    assert_chinese(missing.text, "这里什么都没有", "返回我的对话")
+    strict = Client(enforce_csrf_checks=True, **CHINESE)
+    assert_chinese(strict.post("/login/").text, "页面已过期")
+    with translation.override("zh-hans"):
+        assert_chinese(server_error(HttpRequest()).content.decode(), "服务器出错了")
+
+
+def test_deleting_asks_in_chinese(client: Client, conversation: Conversation) -> None:
+    html = client.get(f"/c/{conversation.pk}/delete/").text
+    assert_chinese(html, "要删除这个对话吗？", "永久删除", "新对话")
+
+
+# The socket
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("cookie", "accepted", "words"),
+    [
+        ("zh-hans", "en", ("该帧不是 JSON。", "只有最后一轮可以重新运行。")),
+        ("en", "zh-CN", ("The frame is not JSON.", "Only the last turn can be run again.")),
+        ("", "zh-CN,zh;q=0.9", ("该帧不是 JSON。", "只有最后一轮可以重新运行。")),
+        ("xx", "", ("The frame is not JSON.", "Only the last turn can be run again.")),
+    ],
+)
+async def test_error_frames_speak_the_language_of_the_visitor(
+    cookie: str, accepted: str, words: tuple[str, ...], runner: Any, user: Any,
+    conversation: Conversation,
+) -> None:  # fmt: skip
+    signed_in = Client()
+    await sync_to_async(signed_in.force_login)(user)
+    session = signed_in.cookies["sessionid"].value
+    headers = {
+        "origin": "http://localhost:8000",
+        "host": "localhost:8000",
+        "cookie": f"sessionid={session}; django_language={cookie}",
+        "accept-language": accepted,
+    }
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    path = f"/ws/c/{conversation.pk}/"
+    socket = WebsocketCommunicator(application, path, headers=encoded)
+    await socket.connect()
+    await socket.receive_from()  # hello
+    heard = []
+    for frame in ("{bad", '{"type": "turn.retry", "id": "r", "turn": 7}'):
+        await socket.send_to(text_data=frame)
+        heard.append(json.loads(await socket.receive_from(timeout=10))["message"])
+    assert tuple(heard) == words
+    await socket.disconnect()

@@ -1,0 +1,47 @@
+"""The tests of turns, sockets and memory once more, on PostgreSQL and Redis."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import need
+
+ROOT = Path(__file__).parents[2]
+POSTGRES = os.environ.get("TEST_POSTGRES_URL", "postgres://root@127.0.0.1:5432/test")
+REDIS = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/0")
+FILES = ("test_turns.py", "test_socket.py", "test_memory.py")
+
+
+def listens(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname, parts.port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.services
+def test_turns_sockets_and_memory_on_postgresql_and_redis() -> None:
+    for url in (POSTGRES, REDIS):
+        need("SERVICES", listens(url), f"nothing listens on {urlsplit(url).netloc}")
+    files = [str(Path("tests", "chatapp", name)) for name in FILES]
+    environment = os.environ | {"DATABASE_URL": POSTGRES, "REDIS_URL": REDIS}
+    environment.pop("PYTEST_ADDOPTS", None)
+    for name in [name for name in environment if name.startswith("PYTEST_XDIST")]:
+        environment.pop(name)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", *files],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
