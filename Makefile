@@ -34,7 +34,7 @@ setup-dev: .venv/dev.stamp $(TRANSLATIONS)
 	@$(BIN)/python manage.py catalogue
 
 test: setup-dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 check: setup-dev
 	$(BIN)/ruff format --check .

@@ -1,9 +1,13 @@
 """What happens in a turn and in the memory, as values and as frames of docs/protocol.md."""
 
 import json
+import logging
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, ClassVar
 from uuid import UUID
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,18 @@ def group_name(conversation_id: UUID) -> str:
 
 async def broadcast(layer: Any, conversation_id: UUID, event: Event) -> None:
     """Tell every open page of the conversation. The layer may lose it: clients notice gaps."""
-    await layer.group_send(
-        group_name(conversation_id), {"type": "send.frame", "text": event.frame()}
-    )
+    message = {"type": "send.frame", "text": event.frame()}
+    try:
+        await layer.group_send(group_name(conversation_id), message)
+    except layer_errors() as error:
+        logger.warning("a frame was lost, the channel layer cannot be reached: %s", error)
+
+
+@cache
+def layer_errors() -> tuple[type[Exception], ...]:
+    """What a channel layer raises when its server cannot be reached."""
+    try:
+        from redis.exceptions import RedisError
+    except ImportError:
+        return (OSError,)
+    return (OSError, RedisError)

@@ -263,8 +263,7 @@ def as_provider_error(error: Exception) -> ProviderError:
         case openai.NotFoundError():
             return ProviderError("no-model", detail)
         case openai.APIStatusError():
-            too_long = "context_length" in detail or "context length" in detail.lower()
-            if too_long:
+            if error.code == "context_length_exceeded" or "context length" in detail.lower():
                 return ProviderError("too-long", detail)
             return ProviderError("server" if error.status_code >= 500 else "refused", detail)
         case openai.APIConnectionError():

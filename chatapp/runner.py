@@ -48,6 +48,7 @@ class Runner:
         self.provider = provider
         self._live: dict[int, Live] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._listening = False
         self._channel = ""
 
     # Starting and stopping
@@ -133,14 +134,15 @@ class Runner:
 
     async def _listen(self) -> None:
         """Listen, once, for stops that arrive through another process."""
-        layer = get_channel_layer()
-        if self._channel:
+        if self._listening:
             return
-        self._channel = await layer.new_channel("runner")
+        self._listening = True
+        layer = get_channel_layer()
+        self._channel = channel = await layer.new_channel("runner")
 
         async def listen() -> None:
             while True:
-                self._cancel((await layer.receive(self._channel))["turn_id"])
+                self._cancel((await layer.receive(channel))["turn_id"])
 
         self._spawn(listen())
 
@@ -197,7 +199,6 @@ class Runner:
 
     async def _finish(self, live: Live, state: TurnState, code: str, detail: str) -> None:
         """Store the end of the turn, then tell it: whoever fetches after the frame sees it."""
-        await live.flush()
         counter = counter_for(target_for(live.turn.conversation.model).model)
         reply = None
         if live.text.strip():
@@ -215,6 +216,7 @@ class Runner:
             logger.info("turn %s was deleted while it ran", live.turn.pk)
         finally:
             self._live.pop(live.turn.pk, None)
+        await live.flush()
         await live.tell(TurnEnded(live.turn.number, state, len(live.text), code))
 
     async def _beat(self, live: Live) -> None:

@@ -1,8 +1,10 @@
 """Addresses. Every page needs a signed-in user, except signing in."""
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
+from django.views.i18n import set_language
 
 from chatapp import actions, signin, views
 
@@ -31,6 +33,6 @@ urlpatterns = [
     path("login/local/", signin.local_login, name="local_login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("theme/", views.set_theme, name="set_theme"),
-    path("language/", include("django.conf.urls.i18n")),
+    path("language/", login_not_required(set_language), name="set_language"),
     path("admin/", admin.site.urls),
 ]

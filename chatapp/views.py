@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -188,6 +189,7 @@ def conversation_rename(request: HttpRequest, conversation_id: UUID) -> HttpResp
 # Preferences
 
 
+@login_not_required
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
     theme = request.POST.get("theme", "auto")

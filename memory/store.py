@@ -244,10 +244,13 @@ def recover(conversation: Conversation) -> Turn | None:
     return turn
 
 
-@transaction.atomic
 def recover_conversation(*, conversation_id: UUID) -> Turn | None:
     """`recover` for whoever opens or connects: the turn it ended, or None."""
-    return recover(locked(conversation_id))
+    turn = running_turn(conversation_id=conversation_id)
+    if turn is None or not turn.is_stale:
+        return None
+    with transaction.atomic():
+        return recover(locked(conversation_id))
 
 
 def running_turn(*, conversation_id: UUID) -> Turn | None:

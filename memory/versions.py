@@ -150,10 +150,10 @@ def reset(*, conversation_id: UUID) -> MemoryEvent:
 
 
 def last_undoable(conversation: Conversation) -> MemoryEvent | None:
-    """The newest event that an undo would take back."""
+    """The newest event that an undo would take back; not a version that is invalid anyway."""
     events = conversation.memory_events.filter(
         kind__in=MemoryEvent.UNDOABLE, undone_by__isnull=True
-    )
+    ).exclude(summary__valid=False)
     return events.select_related("summary").order_by("-id").first()
 
 

@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.core.management import CommandError, call_command
 from django.http import HttpRequest
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.utils import translation
 from django.utils.translation import reloader
 from django.views.defaults import server_error
@@ -27,10 +27,8 @@ from tests.chatapp.helpers import say
 
 ROOT = Path(__file__).parents[2]
 CHINESE = {"headers": {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}}
-# What is the same in both languages: names, keys, units and what a program would read.
-SAME = {
-    "Palimpsest", "EN", "README", "JSON", "token", "sha", "ReAct", "hybrid", "Esc", "Enter", "Shift",
-}  # fmt: skip
+# What is the same in both languages: names, keys and units.
+SAME = {"Palimpsest", "EN", "README", "JSON", "token", "sha", "ReAct", "hybrid", "Esc"}
 
 
 @pytest.fixture(autouse=True)
@@ -48,32 +46,38 @@ def po(settings: Any, tmp_path: Path) -> Iterator[Path]:
 
 
 class Words(HTMLParser):
-    """The words that a page shows or reads out, without code, keys and marked other languages."""
+    """The words of the interface on a page, shown or read out.
 
-    silent = ("code", "pre", "kbd", "bdi", "style", "script")
-    spoken = ("title", "aria-label", "placeholder", "alt")
+    Not code, keys and names (bdi), and not what people and models wrote (dir="auto").
+    """
+
+    silent = ("code", "pre", "kbd", "bdi")
+    spoken = ("title", "aria-label", "placeholder")
+    void = ("input", "link", "meta")
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.texts: list[str] = []
-        self.inside = 0
+        self.open: list[tuple[str, bool]] = [("", False)]  # tag, silent
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.inside += tag in self.silent
-        given = dict(attrs)
-        if tag != "html" and "lang" in given:
-            return
-        strings = given if given.get("id") == "strings" else {}
-        for name, value in given.items():
-            if name in self.spoken or (name in strings and name.startswith("data-")):
-                self.texts.append(re.sub(r"\{\w+\}", "", value or ""))
+        given = {name: value or "" for name, value in attrs}
+        if tag not in self.void:
+            silent = tag in self.silent or given.get("dir") == "auto"
+            self.open.append((tag, silent or self.open[-1][1]))
+        if tag == "html" or "lang" not in given:  # the switch names each language in itself
+            strings = given.get("id") == "strings"
+            for name, value in given.items():
+                if name in self.spoken or (strings and name.startswith("data-")):
+                    self.texts.append(re.sub(r"\{\w+\}", "", value))
 
     def handle_endtag(self, tag: str) -> None:
-        self.inside -= tag in self.silent
+        while self.open.pop()[0] != tag:
+            pass
 
     def handle_data(self, data: str) -> None:
-        if not self.inside:
+        if not self.open[-1][1]:
             self.texts.append(data)
 
 
@@ -195,14 +199,13 @@ def test_the_sign_in_page_is_chinese(settings: Any) -> None:
     assert response.headers["Content-Language"] == "zh-hans"
 
 
-@pytest.mark.django_db
-def test_the_cookie_of_the_switch_counts_more_than_the_browser() -> None:
-    visitor = Client(headers={"accept-language": "en"})
-    assert '<html lang="en"' in visitor.get("/login/").text
-    visitor.post("/language/setlang/", {"language": "zh-hans", "next": "/login/"})
-    assert_chinese(visitor.get("/login/").text, "看看模型记得什么")
-    visitor.post("/language/setlang/", {"language": "en", "next": "/login/"})
-    assert '<html lang="en"' in visitor.get("/login/").text
+def test_the_cookie_of_the_switch_counts_more_than_the_browser(client: Client) -> None:
+    assert '<html lang="zh-hans"' in client.get("/").text
+    client.post("/language/setlang/", {"language": "en", "next": "/"})
+    assert '<html lang="en"' in client.get("/").text
+    client.post("/language/setlang/", {"language": "zh-hans", "next": "/"})
+    english = {"accept-language": "en"}
+    assert_chinese(client.get("/", headers=english).text, "模型记得什么？")
 
 
 def test_the_first_page_is_chinese(client: Client) -> None:
@@ -210,22 +213,21 @@ def test_the_first_page_is_chinese(client: Client) -> None:
 
 
 def test_an_empty_conversation_is_chinese(client: Client, conversation: Conversation) -> None:
-    Conversation.objects.update(system_prompt="你是助手。")
     html = client.get(f"/c/{conversation.pk}/").text
     assert_chinese(html, "还没有任何消息", "演示模型（基于规则）", "模型接下来会看到什么", "发送")
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_conversation_with_a_reset_and_a_fold_is_chinese(
-    demo_runner: Any, user: Any, make_conversation: Callable[..., Conversation]
+    runner: Any, scripted: Any, user: Any, make_conversation: Callable[..., Conversation]
 ) -> None:
+    scripted.summaries = ["用户叫小傅哥，在学智能体开发。"]
     policy = {"preset": "hybrid", "max_messages": 4, "keep_messages": 2}
-    fields = {"policy": policy, "system_prompt": "你是助手。"}
-    conversation = await sync_to_async(make_conversation)(**fields)
-    await say(demo_runner, conversation, "你好")
+    conversation = await sync_to_async(make_conversation)(policy=policy, title="第一课")
+    await say(runner, conversation, "你好")
     await sync_to_async(service.reset)(conversation_id=conversation.pk)
-    for text in ("我叫小傅哥，在学智能体开发。", "今天星期几？", "我叫什么名字？"):
-        await say(demo_runner, conversation, text)
+    for text in ("我叫小傅哥，在学智能体开发。" * 5, "今天星期几？", "我叫什么名字？"):
+        await say(runner, conversation, text)
     client = Client(**CHINESE)
     await sync_to_async(client.force_login)(user)
 
@@ -233,13 +235,9 @@ async def test_a_conversation_with_a_reset_and_a_fold_is_chinese(
         response = await sync_to_async(client.get)(f"/c/{conversation.pk}/{query}")
         return str(response.text)
 
-    lines = (
-        "记忆在此重置：以上内容模型一概不知",
-        "条消息已折叠进摘要 v1",
-        "重置之前",
-        "已折叠进 v1",
-    )
-    assert_chinese(await page(), *lines, "摘要 v1", "系统提示词", "触发线", "撤销")
+    lines = ("记忆在此重置：以上内容模型一概不知", "4 条消息已折叠进摘要 v1", "由模型撰写")
+    marks = ("重置之前", "已折叠进 v1", "系统提示词", "代表第 3–6 条消息", "触发线", "撤销 摘要 v1")
+    assert_chinese(await page(), *lines, *marks)
     assert_chinese(await page("?request=1"), "模型当时看到了什么", "与实际发送的内容完全一致")
 
 
@@ -259,9 +257,12 @@ def test_error_pages_are_chinese(client: Client) -> None:
         assert_chinese(server_error(HttpRequest()).content.decode(), "服务器出错了")
 
 
-def test_deleting_asks_in_chinese(client: Client, conversation: Conversation) -> None:
-    html = client.get(f"/c/{conversation.pk}/delete/").text
-    assert_chinese(html, "要删除这个对话吗？", "永久删除", "新对话")
+@pytest.mark.django_db(transaction=True)
+async def test_deleting_asks_in_chinese(user: Any, conversation: Conversation) -> None:
+    client = AsyncClient(**CHINESE)
+    await client.aforce_login(user)
+    response = await client.get(f"/c/{conversation.pk}/delete/")
+    assert_chinese(response.text, "要删除这个对话吗？", "永久删除")
 
 
 # The socket

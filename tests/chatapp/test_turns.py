@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
 
+from chatapp.runner import Runner
 from memory import snapshots, store
 from memory.models import Conversation, Message, Request, Summary, Turn, TurnState
 from tests.chatapp.helpers import messages_of, say
@@ -72,6 +74,51 @@ async def test_stop_keeps_the_partial_reply(
     await turn.arefresh_from_db()
     assert turn.state == TurnState.STOPPED
     assert (await messages_of(conversation))[-1] == (2, "assistant", "p")
+
+
+async def test_stop_reaches_a_turn_of_another_process(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    scripted.replies, scripted.hold = ["partial"], asyncio.Event()
+    turn, _new = await runner.start_turn(
+        conversation_id=conversation.pk, model="", client_id="1", text="go"
+    )
+    elsewhere = Runner(runner.provider)
+    assert elsewhere.text_of(turn.pk) is None
+    assert await elsewhere.stop_and_wait(await Turn.objects.aget(pk=turn.pk))
+    await turn.arefresh_from_db()
+    assert turn.state == TurnState.STOPPED
+
+
+async def test_a_lost_layer_costs_frames_and_nothing_else(
+    runner: Any, scripted: Any, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_args: Any) -> None:
+        raise ConnectionError("the layer is gone")
+
+    monkeypatch.setattr(type(get_channel_layer()), "group_send", broken)
+    scripted.replies = ["all of it"]
+    turn = await say(runner, conversation, "hello")
+    assert turn.state == TurnState.COMPLETE
+    assert (await messages_of(conversation))[-1][2] == "all of it"
+
+
+async def test_the_runner_ends_its_turns_with_what_was_written(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    scripted.replies, scripted.hold = ["partial"], asyncio.Event()
+    turn, _new = await runner.start_turn(
+        conversation_id=conversation.pk, model="", client_id="1", text="go"
+    )
+
+    async def written() -> bool:
+        return bool(runner.text_of(turn.pk))
+
+    await until(written)
+    await runner.close()
+    await turn.arefresh_from_db()
+    assert turn.state == TurnState.INTERRUPTED
+    assert (await messages_of(conversation))[-1][2] == "p"
 
 
 async def test_two_sends_at_once_give_one_turn_and_one_busy(

@@ -4,11 +4,12 @@ A history is drawn step by step from prepared steps: one draw a step keeps the t
 failing example shrinks to the steps that matter.
 """
 
+from dataclasses import replace
 from itertools import product
 
 from hypothesis import strategies as st
 
-from memory.core.budget import budget_for
+from memory.core.budget import MIN_WINDOW, budget_for
 from memory.core.groups import group
 from memory.core.messages import Message
 from memory.core.policy import Policy, policy_from
@@ -65,7 +66,7 @@ STEPS: tuple[tuple[Message, ...], ...] = (
 STEP = st.one_of(st.sampled_from(STEPS[: 3 * len(TEXTS)]), st.sampled_from(STEPS))
 
 
-def histories(least: int = 0, most: int = 16) -> st.SearchStrategy[list[Message]]:
+def histories(least: int = 0, most: int = 20) -> st.SearchStrategy[list[Message]]:
     """A whole transcript. It may begin in the middle of a turn, as one does after an import."""
     steps = st.lists(STEP, min_size=least, max_size=most)
     return steps.map(lambda drawn: [message for step in drawn for message in step])
@@ -90,8 +91,13 @@ SUMMARY = st.sampled_from(
     [None, None, *(SummaryPart(text, 2, 1, 20) for text in ("Ada, order 42.", *TEXTS[-9:]))]
 )
 SYSTEM = st.sampled_from(["You are helpful.", "You are helpful.", *TEXTS])
-# Usable tokens vary most where windows are small.
-WINDOW = st.one_of(st.integers(64, 400), st.integers(64, 1_500), st.just(100_000))
+# What is usable, in hundredths of what everything would cost: plans differ most around that.
+USABLE = st.one_of(st.integers(10, 160), st.integers(90, 110), st.integers(90, 160), st.just(9_999))
+
+
+def window_for(costs: int, hundredths: int) -> int:
+    """The window that leaves about that share of `costs` usable beside a reserve of a quarter."""
+    return max(MIN_WINDOW, costs * hundredths // 75)
 
 
 @st.composite
@@ -108,12 +114,14 @@ def contexts(
         messages += [one for one in draw(histories(most=3)) if one.role != "user"]
     first = summary.last + 1 if summary else 1
     done = numbered(messages, first=first, plain=False, counter=counter)
-    return Context(
+    made = Context(
         system_prompt=draw(SYSTEM),
         summary=summary,
         prior=group(done[:prior]),
         current=group(done[prior:]),
         policy=draw(policies()),
-        budget=budget_for(draw(WINDOW)),
+        budget=budget_for(MIN_WINDOW),
         counter=counter,
     )
+    window = window_for(made.measure().total, draw(USABLE))
+    return replace(made, budget=budget_for(window))
