@@ -3,11 +3,12 @@
 Turns are usually started over the socket; the forms here do the same for a page without scripts.
 """
 
+from collections.abc import Callable
 from uuid import UUID, uuid4
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -15,11 +16,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatapp import agent, frames, runner
 from chatapp.access import conversation_for
 from chatapp.events import MemoryChanged, broadcast
-from chatapp.views import next_panel
-from chatapp.words import start_refused
+from chatapp.provider import target_for
+from chatapp.views import next_panel, summary_panel
+from chatapp.words import edit_refused, start_refused
 from memory import service, store, versions
 from memory.core.text import clean
-from memory.models import Conversation, MemoryEvent
+from memory.fork import fork
+from memory.models import Conversation, MemoryEvent, Message, Summary
 
 
 @require_http_methods(["GET", "POST"])
@@ -129,14 +132,75 @@ async def memory_compact(request: HttpRequest, conversation_id: UUID) -> HttpRes
     return await _changed(request, found, outcome.event)
 
 
-async def _changed(
-    request: HttpRequest, found: Conversation, event: MemoryEvent | None
+@require_POST
+async def summary_edit(request: HttpRequest, conversation_id: UUID, version: int) -> HttpResponse:
+    """Replace the active summary's text: a new version, the old one stays."""
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    text = clean(request.POST.get("text", "")).replace("\r\n", "\n").strip()
+    try:
+        event = await database_sync_to_async(service.edit_summary)(
+            conversation_id=found.pk,
+            version=version,
+            text=text,
+            author=user,
+            target=target_for(found.model),
+        )
+    except (ValueError, versions.Stale) as error:
+        response: HttpResponse = await database_sync_to_async(summary_panel)(
+            request, found, draft=text, error=edit_refused(error)
+        )
+        response.status_code = 422
+        return response
+    except Summary.DoesNotExist as error:
+        raise Http404 from error
+    return await _changed(request, found, event, summary_panel)
+
+
+@require_POST
+async def summary_restore(
+    request: HttpRequest, conversation_id: UUID, version: int
 ) -> HttpResponse:
-    """Tell every open page, and answer with the panel (htmx) or the page (a plain form)."""
+    """Make an older version active again."""
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    try:
+        event = await database_sync_to_async(service.restore_summary)(
+            conversation_id=found.pk, version=version, author=user
+        )
+    except Summary.DoesNotExist as error:
+        raise Http404 from error
+    return await _changed(request, found, event, summary_panel)
+
+
+@require_POST
+async def conversation_fork(
+    request: HttpRequest, conversation_id: UUID, position: int
+) -> HttpResponse:
+    """Go on from a message in a new conversation."""
+    user = await request.auser()
+    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    title = _("%(title)s (fork)") % {"title": found.title}
+    try:
+        copy = await database_sync_to_async(fork)(
+            conversation_id=found.pk, position=position, title=title[:200]
+        )
+    except Message.DoesNotExist as error:
+        raise Http404 from error
+    return redirect("conversation", copy.pk)
+
+
+async def _changed(
+    request: HttpRequest,
+    found: Conversation,
+    event: MemoryEvent | None,
+    tab: Callable[[HttpRequest, Conversation], HttpResponse] = next_panel,
+) -> HttpResponse:
+    """Tell every open page, and answer with the tab (htmx) or the page (a plain form)."""
     if event is not None:
         changed = MemoryChanged(event.revision, event.kind)
         await broadcast(get_channel_layer(), found.pk, changed)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("conversation", found.pk)
-    response: HttpResponse = await database_sync_to_async(next_panel)(request, found)
+    response: HttpResponse = await database_sync_to_async(tab)(request, found)
     return response

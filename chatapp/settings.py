@@ -131,6 +131,8 @@ LLM_BASE_URL = env.text("LLM_BASE_URL")
 LLM_API_KEY = env.text("LLM_API_KEY") or env.text("OPENAI_API_KEY")
 LLM_MODEL = env.text("LLM_MODEL")
 LLM_CONTEXT_WINDOW = env.number("LLM_CONTEXT_WINDOW", least=64)
+# Further models of the same server that a conversation may choose.
+LLM_MODELS = env.listed("LLM_MODELS")
 SUMMARY_MODEL = env.text("SUMMARY_MODEL")
 LLM_CONNECT_SECONDS = env.seconds("LLM_CONNECT_SECONDS", 5)
 LLM_FIRST_TOKEN_SECONDS = env.seconds("LLM_FIRST_TOKEN_SECONDS", 120)

@@ -3,21 +3,26 @@
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chatapp import frames, inspector, runner
 from chatapp.access import conversation_for, conversations_of, own_address
 from chatapp.context import THEME_COOKIE, THEMES
+from chatapp.events import MemoryChanged, broadcast
+from chatapp.forms import SettingsForm
 from chatapp.provider import is_demo, target_for
+from chatapp.summaries import summary_tab
 from chatapp.transcript import transcript
 from chatapp.words import policy_name
-from memory import service, store
+from memory import service, store, versions
 from memory.core.text import clean
 from memory.models import Conversation, Message
 
@@ -151,6 +156,41 @@ def next_panel(request: HttpRequest, found: Conversation) -> HttpResponse:
 def _panel(request: HttpRequest, shown: inspector.Shown) -> HttpResponse:
     context = {"panel": inspector.panel(shown), "conversation": shown.conversation}
     return render(request, "chat/_context.html", context)
+
+
+@require_GET
+def panel_summary(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """The Summary tab, with one version opened and compared."""
+    found = conversation_for(request.user, conversation_id)
+    version, against = _number(request, "version"), _number(request, "against")
+    return summary_panel(request, found, version=version, against=against)
+
+
+def summary_panel(request: HttpRequest, found: Conversation, **opened: Any) -> HttpResponse:
+    found.refresh_from_db()
+    context = {"summary": summary_tab(found, **opened), "conversation": found}
+    return render(request, "chat/_summary.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def panel_settings(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """The Settings tab: change what the next request becomes, or see at which field not."""
+    found = conversation_for(request.user, conversation_id)
+    form = SettingsForm(found, request.POST if request.method == "POST" else None)
+    saved = request.method == "POST" and form.is_valid()
+    if saved:
+        event = versions.change_settings(conversation_id=found.pk, changes=form.changes())
+        found.refresh_from_db()
+        form = SettingsForm(found)
+        if event is not None:
+            changed = MemoryChanged(event.revision, event.kind)
+            async_to_sync(broadcast)(get_channel_layer(), found.pk, changed)
+        if not request.htmx:  # type: ignore[attr-defined]
+            return redirect("conversation", found.pk)
+    panel = inspector.panel(_shown(found, None))
+    context = {"form": form, "saved": saved, "panel": panel, "conversation": found}
+    status = 422 if form.errors else 200
+    return render(request, "chat/_settings.html", context, status=status)
 
 
 @require_GET

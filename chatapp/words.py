@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from memory import store
+from memory import store, versions
 from memory.core.policy import Policy
 from memory.core.window import Segment
 from memory.models import Conversation, MemoryEvent, TurnState
@@ -47,6 +47,18 @@ def start_refused(error: Exception) -> tuple[str, str]:
             return "id-reused", _("This id was used for another message.")
         case _:
             return "not-last", _("Only the last turn can be run again.")
+
+
+def edit_refused(error: Exception) -> str:
+    """Why an edited summary was not taken, and what to do."""
+    if isinstance(error, versions.Stale):
+        return _(
+            "Another version became active while you were editing. Your text is kept here: look at "
+            "the new version, then save again."
+        )
+    if str(error) == "empty":
+        return _("The text is empty. To do without the summary, undo it or reset the memory.")
+    return _("The text is too long: it may take at most half of the usable tokens.")
 
 
 def state_reason(state: str, code: str, detail: str) -> str:
@@ -169,6 +181,10 @@ def undo_label(event: MemoryEvent | None) -> str:
         return ""
     if event.kind == MemoryEvent.Kind.RESET:
         return _("the reset")
+    if event.kind == MemoryEvent.Kind.EDIT:
+        return _("the edit")
+    if event.kind == MemoryEvent.Kind.RESTORE:
+        return _("the restored version")
     version = event.summary.version if event.summary else ""
     return _("summary v%(version)s") % {"version": version}
 

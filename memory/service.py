@@ -18,10 +18,11 @@ from memory.core.groups import group
 from memory.core.messages import Message
 from memory.core.planning import Plan, WindowTooSmall, summary_cap
 from memory.core.policy import Policy
+from memory.core.text import is_blank
 from memory.core.tokens import MESSAGE_OVERHEAD, Counter
 from memory.core.window import Context, SummaryPart, Window
 from memory.encodings import counter_for
-from memory.models import Conversation, MemoryEvent
+from memory.models import Conversation, MemoryEvent, Summary
 from memory.snapshots import body_of
 
 # Turns that automatic compaction waits after one that changed nothing.
@@ -225,3 +226,41 @@ def reset(*, conversation_id: UUID) -> MemoryEvent:
 def undo(*, conversation_id: UUID) -> MemoryEvent | None:
     """Take back the newest reset or compaction; None if there is nothing to take back."""
     return versions.undo(conversation_id=conversation_id)
+
+
+def edit_summary(
+    *, conversation_id: UUID, version: int, text: str, author: Any, target: Target
+) -> MemoryEvent:
+    """Replace the active summary's text by hand, as a new version.
+
+    Raises ValueError with a reason code ("empty", "too-large"), versions.Stale if another version
+    is active by now, Summary.DoesNotExist for an unknown one.
+    """
+    conversation = Conversation.objects.get(pk=conversation_id)
+    if is_blank(text):
+        raise ValueError("empty")
+    tokens = counter_for(target.model).count(text) + MESSAGE_OVERHEAD
+    # Beside the summary the current message must have room.
+    if tokens > conversation.budget(target.window).usable // 2:
+        raise ValueError("too-large")
+    return versions.derive_summary(
+        conversation_id=conversation_id,
+        version=version,
+        text=text,
+        tokens=tokens,
+        author=author,
+        restore=False,
+    )
+
+
+def restore_summary(*, conversation_id: UUID, version: int, author: Any) -> MemoryEvent:
+    """Make an older version's text and range active again, as a new version."""
+    source = Summary.objects.get(conversation_id=conversation_id, version=version)
+    return versions.derive_summary(
+        conversation_id=conversation_id,
+        version=version,
+        text=source.text,
+        tokens=source.tokens_after,
+        author=author,
+        restore=True,
+    )

@@ -4,6 +4,7 @@ Nothing is ever changed in place but the marks `undone` and `valid`: every chang
 appends an event with the small state before and after it, and can be taken back.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,10 @@ CLAIM_EXPIRES = timedelta(seconds=300)
 
 class TurnRunning(Exception):
     """The memory cannot be changed like this while a turn is running."""
+
+
+class Stale(Exception):
+    """The version that was to be edited is not the active one any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,11 @@ def state_of(conversation: Conversation) -> dict[str, Any]:
         "summary": summary.version if summary else None,
         "context_start": conversation.context_start,
     }
+
+
+def _next_version(conversation: Conversation) -> int:
+    newest = conversation.summaries.aggregate(Max("version"))["version__max"] or 0
+    return int(newest) + 1
 
 
 def _record(
@@ -99,13 +109,12 @@ def commit_summary(
     if conversation.memory_revision != revision:
         return None
     before = state_of(conversation)
-    newest = conversation.summaries.aggregate(Max("version"))["version__max"] or 0
     parent = None
     if draft.parent_version is not None:
         parent = conversation.summaries.get(version=draft.parent_version)
     summary = Summary.objects.create(
         conversation=conversation,
-        version=newest + 1,
+        version=_next_version(conversation),
         kind=draft.kind,
         text=draft.text,
         first_position=draft.first,
@@ -124,6 +133,72 @@ def commit_summary(
         conversation, MemoryEvent.Kind.COMPACTION, before, detail=detail, summary=summary
     )
     return summary, event
+
+
+@transaction.atomic
+def derive_summary(
+    *,
+    conversation_id: UUID,
+    version: int,
+    text: str,
+    tokens: int,
+    author: Any,
+    restore: bool,
+) -> MemoryEvent:
+    """Append a version made of another by hand: edited, or restored as it was.
+
+    An edit is of the active version: Stale if another one is active by now. A restore brings back
+    any version of the present context, with its range, so later messages stand verbatim again.
+    `tokens` is the cost of the text alone. Raises Summary.DoesNotExist for an unknown version.
+    """
+    conversation = locked(conversation_id)
+    source = conversation.summaries.get(
+        version=version, valid=True, first_position__gte=conversation.context_start
+    )
+    active = conversation.active_summary()
+    if not restore and source != active:
+        raise Stale
+    before = state_of(conversation)
+    summary = Summary.objects.create(
+        conversation=conversation,
+        version=_next_version(conversation),
+        kind=source.kind if restore else Summary.Kind.HUMAN,
+        text=text,
+        first_position=source.first_position,
+        last_position=source.last_position,
+        messages_folded=source.messages_folded,
+        parent=source,
+        author=author,
+        tokens_before=source.tokens_before,
+        tokens_after=tokens,
+        model=source.model if restore else "",
+        prompt_version=source.prompt_version if restore else "",
+    )
+    if restore:
+        # What the restored version no longer covers would be folded again at once.
+        conversation.hold_turn = max(conversation.hold_turn, conversation.next_turn + 1)
+    kind = MemoryEvent.Kind.RESTORE if restore else MemoryEvent.Kind.EDIT
+    return _record(conversation, kind, before, detail={"version": version}, summary=summary)
+
+
+@transaction.atomic
+def change_settings(*, conversation_id: UUID, changes: Mapping[str, Any]) -> MemoryEvent | None:
+    """Change columns of a conversation that decide what the next request is; None if none differ.
+
+    The event names what changed, with the old and the new values.
+    """
+    conversation = locked(conversation_id)
+    differ = {
+        name: value for name, value in changes.items() if getattr(conversation, name) != value
+    }
+    if not differ:
+        return None
+    detail = {name: [getattr(conversation, name), value] for name, value in differ.items()}
+    for name, value in differ.items():
+        setattr(conversation, name, value)
+    conversation.save(update_fields=list(differ))
+    kind = MemoryEvent.Kind.SETTINGS
+    return _record(conversation, kind, state_of(conversation), detail=detail)
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -30,6 +31,9 @@ class Summary(models.Model):
     last_position = models.PositiveBigIntegerField()
     messages_folded = models.PositiveIntegerField()
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
     model = models.CharField(max_length=200, blank=True)
@@ -63,6 +67,9 @@ class MemoryEvent(models.Model):
         COMPACTION = "compaction", _("compaction")
         COMPACTION_FAILED = "compaction_failed", _("compaction failed")
         RESET = "reset", _("reset")
+        EDIT = "edit", _("summary edited")
+        RESTORE = "restore", _("summary restored")
+        SETTINGS = "settings", _("settings changed")
         UNDO = "undo", _("undo")
         TURN_REPLACED = "turn_replaced", _("turn replaced")
 
@@ -86,7 +93,7 @@ class MemoryEvent(models.Model):
         verbose_name = _("memory event")
         verbose_name_plural = _("memory events")
 
-    UNDOABLE: Collection[str] = (Kind.COMPACTION, Kind.RESET)
+    UNDOABLE: Collection[str] = (Kind.COMPACTION, Kind.RESET, Kind.EDIT, Kind.RESTORE)
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.at_position}"

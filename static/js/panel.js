@@ -14,7 +14,8 @@ export function createPanel({ url, body }) {
 
   function refresh() {
     if (held) return undefined;
-    const fetched = window.htmx.ajax("GET", address(), { target: body, swap: "innerHTML" });
+    // With a source of its own: requests without one share one queue, which keeps only the last.
+    const fetched = window.htmx.ajax("GET", address(), { source: body, target: body, swap: "innerHTML" });
     if (!isNext()) refreshGauge();
     return fetched;
   }

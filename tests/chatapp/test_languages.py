@@ -15,8 +15,9 @@ from channels.testing import WebsocketCommunicator
 from django.core.management import CommandError, call_command
 from django.http import HttpRequest
 from django.test import AsyncClient, Client
+from django.test.utils import override_settings
+from django.urls import reverse
 from django.utils import translation
-from django.utils.translation import reloader
 from django.views.defaults import server_error
 
 from chatapp.asgi import application
@@ -31,18 +32,35 @@ CHINESE = {"headers": {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}}
 SAME = {"Palimpsest", "EN", "README", "JSON", "token", "sha", "ReAct", "hybrid", "Esc"}
 
 
-@pytest.fixture(autouse=True)
-def po(settings: Any, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the Chinese catalogue, compiled and in use, whether or not `make setup` ran."""
-    file = tmp_path / "locale/zh_Hans/LC_MESSAGES/django.po"
+def copy_to(folder: Path) -> Path:
+    file = folder / "zh_Hans/LC_MESSAGES/django.po"
     file.parent.mkdir(parents=True)
     shutil.copy(ROOT / "locale/zh_Hans/LC_MESSAGES/django.po", file)
-    settings.LOCALE_PATHS = [tmp_path / "locale"]
-    call_command("catalogue")
-    reloader.translation_file_changed(None, file.with_suffix(".mo"))
+    return file
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The Chinese catalogue, compiled and in use whether or not `make setup` ran."""
+    folder = tmp_path_factory.mktemp("locale")
+    copy_to(folder)
+    with override_settings(LOCALE_PATHS=[folder]):
+        call_command("catalogue")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    """A page leaves its language behind; the next test does not find it."""
     with translation.override("en"):
-        yield file
-    reloader.translation_file_changed(None, file.with_suffix(".mo"))
+        yield
+
+
+@pytest.fixture
+def po(settings: Any, tmp_path: Path) -> Path:
+    """A copy of the Chinese catalogue that a test may spoil."""
+    settings.LOCALE_PATHS = [tmp_path]
+    return copy_to(tmp_path)
 
 
 class Words(HTMLParser):
@@ -63,10 +81,11 @@ class Words(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
+        silent = tag in self.silent or given.get("dir") == "auto"
         if tag not in self.void:
-            silent = tag in self.silent or given.get("dir") == "auto"
             self.open.append((tag, silent or self.open[-1][1]))
-        if tag == "html" or "lang" not in given:  # the switch names each language in itself
+        # The switch names each language in itself; the title of a code is the whole code.
+        if tag == "html" or ("lang" not in given and tag != "code"):
             strings = given.get("id") == "strings"
             for name, value in given.items():
                 if name in self.spoken or (strings and name.startswith("data-")):
@@ -164,28 +183,29 @@ def test_messages_are_found_in_templates_and_python(settings: Any, tmp_path: Pat
     }
 
 
-@pytest.mark.parametrize(
-    "path", [*ROOT.glob("chatapp/**/*.py"), *ROOT.glob("memory/**/*.py")], ids=str
-)
-def test_words_made_at_import_are_lazy(path: Path) -> None:
+def test_words_made_at_import_are_lazy() -> None:
     """A word translated while a module is imported would stay in the server's language."""
-    tree = ast.parse(path.read_text())
-    eager = {
-        name.asname or name.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
-        for name in node.names
-        if name.name in ("gettext", "ngettext", "pgettext", "npgettext")
-    }
+    eager = []
+    for path in [*ROOT.glob("chatapp/**/*.py"), *ROOT.glob("memory/**/*.py")]:
+        tree = ast.parse(path.read_text())
+        names = {
+            name.asname or name.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
+            for name in node.names
+            if name.name in ("gettext", "ngettext", "pgettext", "npgettext")
+        }
+        calls = [node.func for node in at_import(tree) if isinstance(node, ast.Call)]
+        eager += [f"{path}:{one.lineno}" for one in calls if getattr(one, "id", None) in names]
+    assert eager == []
 
-    def at_import(node: ast.AST) -> Iterator[ast.AST]:
-        for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                yield child
-                yield from at_import(child)
 
-    calls = (node.func for node in at_import(tree) if isinstance(node, ast.Call))
-    assert [name.lineno for name in calls if getattr(name, "id", None) in eager] == []
+def at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: everything but the bodies of its functions."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield child
+            yield from at_import(child)
 
 
 # Pages
@@ -201,9 +221,9 @@ def test_the_sign_in_page_is_chinese(settings: Any) -> None:
 
 def test_the_cookie_of_the_switch_counts_more_than_the_browser(client: Client) -> None:
     assert '<html lang="zh-hans"' in client.get("/").text
-    client.post("/language/setlang/", {"language": "en", "next": "/"})
+    client.post(reverse("set_language"), {"language": "en", "next": "/"})
     assert '<html lang="en"' in client.get("/").text
-    client.post("/language/setlang/", {"language": "zh-hans", "next": "/"})
+    client.post(reverse("set_language"), {"language": "zh-hans", "next": "/"})
     english = {"accept-language": "en"}
     assert_chinese(client.get("/", headers=english).text, "模型记得什么？")
 
@@ -235,8 +255,8 @@ async def test_a_conversation_with_a_reset_and_a_fold_is_chinese(
         response = await sync_to_async(client.get)(f"/c/{conversation.pk}/{query}")
         return str(response.text)
 
-    lines = ("记忆在此重置：以上内容模型一概不知", "4 条消息已折叠进摘要 v1", "由模型撰写")
-    marks = ("重置之前", "已折叠进 v1", "系统提示词", "代表第 3–6 条消息", "触发线", "撤销 摘要 v1")
+    lines = ("记忆在此重置：以上内容模型一概不知", "2 条消息已折叠进摘要 v1", "由模型撰写")
+    marks = ("重置之前", "已折叠进 v1", "系统提示词", "代表第 3–4 条消息", "触发线", "撤销 摘要 v1")
     assert_chinese(await page(), *lines, *marks)
     assert_chinese(await page("?request=1"), "模型当时看到了什么", "与实际发送的内容完全一致")
 
@@ -259,9 +279,9 @@ def test_error_pages_are_chinese(client: Client) -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_deleting_asks_in_chinese(user: Any, conversation: Conversation) -> None:
-    client = AsyncClient(**CHINESE)
+    client = AsyncClient()
     await client.aforce_login(user)
-    response = await client.get(f"/c/{conversation.pk}/delete/")
+    response = await client.get(f"/c/{conversation.pk}/delete/", **CHINESE)
     assert_chinese(response.text, "要删除这个对话吗？", "永久删除")
 
 

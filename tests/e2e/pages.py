@@ -153,6 +153,13 @@ class Chat:
 
     # Looking
 
+    def settle(self) -> None:
+        """Wait until no animation runs that ends by itself."""
+        self.page.evaluate(
+            """() => Promise.all(document.getAnimations().filter((one) =>
+              one.effect.getComputedTiming().endTime !== Infinity).map((one) => one.finished))"""
+        )
+
     def shot(self, folder: Path, name: str) -> None:
         file = folder / f"{name}.png"
         self.page.screenshot(path=file)

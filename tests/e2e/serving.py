@@ -16,7 +16,9 @@ import httpx2
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT")
-BROKEN = re.compile(r"^.*(?:Traceback|\bERROR\b|\bCRITICAL\b|Warning:).*$", re.MULTILINE)
+BROKEN = re.compile(
+    r"^.*(?:Traceback|Fatal Python error|\bERROR\b|\bCRITICAL\b|Warning:).*$", re.MULTILINE
+)
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
@@ -50,6 +52,7 @@ class Server:
             "VAR_DIR": str(var),
             "DEMO_SECONDS_PER_TOKEN": str(seconds_per_token),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONFAULTHANDLER": "1",
             **settings,
         }
 
@@ -80,7 +83,6 @@ class Server:
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         until(self._answers, "the server answers")
 

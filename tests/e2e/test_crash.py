@@ -14,7 +14,9 @@ WHOLE = counted_to(2000)  # 20 s at the pace of these servers
 TELLING = "My name is Ada."
 
 # What a browser says of a server that went away.
-GONE = "ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|WebSocket connection to"
+GONE = (
+    "ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|WebSocket connection to|htmx:"
+)
 # What a process leaves that died 16 s ago: so that no test waits as long.
 AGE = """
 from datetime import timedelta

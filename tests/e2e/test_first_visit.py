@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.e2e.pages import Chat
 from tests.e2e.serving import Server
@@ -55,9 +55,21 @@ def test_the_panel_shows_every_segment_with_its_tokens(chat: Chat) -> None:
         segment["tokens"] for segment in context["segments"]
     ]
     gauge = f"{context['tokens']:,} / {context['budget']['usable']:,} tokens"
-    expect(chat.page.locator("#gauge [data-gauge]")).to_have_text(gauge.replace(",", ""))
+    expect(chat.page.locator("#gauge [data-gauge]")).to_have_text(gauge)
     chat.segments.nth(1).locator("summary").click()
     expect(chat.segments.nth(1).locator("pre")).to_have_text(NAME)
+
+
+def test_a_slow_fetch_of_the_panel_does_not_leave_it_behind(chat: Chat) -> None:
+    """The reply ends while the panel of its beginning is still on the way."""
+    held: list[Route] = []
+    chat.page.route(
+        "**/panel/context/", lambda route: route.continue_() if held else held.append(route)
+    )
+    chat.ask(NAME)
+    expect(chat.page.locator("#list [aria-current=page]")).to_contain_text(NAME)
+    held[0].continue_()
+    chat.expect_kinds("system", "tail", "tail")
 
 
 def test_reset_asks_greys_and_forgets_and_undo_gives_the_same_window(

@@ -23,22 +23,24 @@ EVIL = """<img src=x-evil onerror="window.__p=1"><script>window.__p=2</script>
 """
 TITLE = '<b id="bold">Bold</b> <img src=x-evil onerror="window.__p=7">{{ 7 }} &amp;'
 
+# Three conversations, one for each test: they change them.
 SEED = """
 import json
 from django.contrib.auth import get_user_model
 from memory import store
 from memory.core.messages import Message
 evil, title = json.loads({data!r})
-made = store.create_conversation(
-    owner=get_user_model().objects.get(username="local"), title=title,
-    policy={{"preset": "hybrid"}}, system_prompt=evil)
-for n in range(1, 5):
-    turn, _ = store.start_turn(
-        conversation_id=made.pk, client_id=f"seed-{{n}}", encoding="o200k_base", owner="",
-        message=Message("user", f"{{n}} {{evil}}", tokens=120))
-    reply = Message("assistant", f"{{n}} {{evil}}\\n\\n```html\\n{{evil}}\\n```", tokens=250)
-    store.finish_turn(turn_id=turn.pk, state="complete", reply=reply, encoding="o200k_base")
-print(made.pk)
+for _ in range(3):
+    made = store.create_conversation(
+        owner=get_user_model().objects.get(username="local"), title=title,
+        policy={{"preset": "hybrid"}}, system_prompt=evil)
+    for n in range(1, 5):
+        turn, _new = store.start_turn(
+            conversation_id=made.pk, client_id=f"seed-{{n}}", encoding="o200k_base", owner="",
+            message=Message("user", f"{{n}} {{evil}}", tokens=120))
+        reply = Message("assistant", f"{{n}} {{evil}}\\n\\n```html\\n{{evil}}\\n```", tokens=250)
+        store.finish_turn(turn_id=turn.pk, state="complete", reply=reply, encoding="o200k_base")
+    print(made.pk)
 """
 
 
@@ -47,10 +49,16 @@ def assert_nothing_ran(chat: Chat) -> None:
     assert [url for url in chat.watch.requests if "x-evil" in url or "evil.example" in url] == []
 
 
+@pytest.fixture(scope="module")
+def evil_conversations(shared_server: Server, local_user: Client) -> list[str]:
+    return shared_server.script(SEED.format(data=json.dumps([EVIL, TITLE]))).split()
+
+
 @pytest.fixture
-def evil_chat(server: Server, local_user: Client, visit: Callable[..., Chat]) -> Chat:
-    made = server.script(SEED.format(data=json.dumps([EVIL, TITLE])))
-    return visit(server, local_user).open(f"/c/{made}/")
+def evil_chat(
+    server: Server, local_user: Client, evil_conversations: list[str], visit: Callable[..., Chat]
+) -> Chat:
+    return visit(server, local_user).open(f"/c/{evil_conversations.pop()}/")
 
 
 def test_markup_in_messages_is_shown_and_does_nothing(evil_chat: Chat, tmp_path: Path) -> None:

@@ -62,7 +62,10 @@ def test_the_panel_opens_as_a_sheet_and_closes(phone: Chat, tmp_path: Path) -> N
     phone.expect_kinds("system", "tail", "tail")
     phone.expect_no_sideways_scroll()
     assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
+    phone.settle()
     phone.shot(tmp_path, "sheet")
+    for button in ("Compact now", "Reset memory"):
+        expect(panel.get_by_role("button", name=button)).to_be_in_viewport(ratio=1)
     phone.page.get_by_role("button", name="Close the memory panel").tap()
     expect(panel).to_be_hidden()
     peek.tap()

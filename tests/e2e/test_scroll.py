@@ -63,9 +63,10 @@ def wheel(chat: Chat, pixels: int) -> None:
 
 
 def first_visible(chat: Chat) -> Locator:
+    """The first message of which something is in view."""
     found = chat.transcript.evaluate(
         """one => Array.from(one.querySelectorAll(".message[id]")).find((message) =>
-          message.getBoundingClientRect().top >= one.getBoundingClientRect().top).id"""
+          message.getBoundingClientRect().bottom > one.getBoundingClientRect().top).id"""
     )
     return chat.page.locator(f"#{found}")
 

@@ -33,10 +33,10 @@ TEXTS = (
     "我的订单在哪里?退款 128 元。",
     "ок 😀😀 \n\n",
     *HOSTILE,
-    "long " * 40,
-    "longer " * 100,
-    "giant " * 400,
+    "long " * 30,
+    "longer " * 60,
 )
+GIANT = "giant " * 400
 CALLED = (["a"], ["a", "b"], ["a", "a"], [""], ["c", "b", "a"])
 
 
@@ -59,14 +59,16 @@ STEPS: tuple[tuple[Message, ...], ...] = (
         for ids, text in product(CALLED, ("", "let me see"))
         for answers in _answers(ids)
     ),
-    (call("query_order", ids=["a"]), result("giant " * 400, "a")),
+    (call("query_order", ids=["a"]), result(GIANT, "a")),
     (result("stray", "a"),),
+    (user(GIANT),),
+    (reply(GIANT),),
 )
 # Calls are many variants of one thing: weigh them against plain turns.
 STEP = st.one_of(st.sampled_from(STEPS[: 3 * len(TEXTS)]), st.sampled_from(STEPS))
 
 
-def histories(least: int = 0, most: int = 20) -> st.SearchStrategy[list[Message]]:
+def histories(least: int = 0, most: int = 24) -> st.SearchStrategy[list[Message]]:
     """A whole transcript. It may begin in the middle of a turn, as one does after an import."""
     steps = st.lists(STEP, min_size=least, max_size=most)
     return steps.map(lambda drawn: [message for step in drawn for message in step])
@@ -74,23 +76,23 @@ def histories(least: int = 0, most: int = 20) -> st.SearchStrategy[list[Message]
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    preset = draw(st.sampled_from(["hybrid", "window", "full"]))
+    preset = draw(st.sampled_from(["hybrid", "hybrid", "hybrid", "window", "window", "full"]))
     changes: dict[str, object] = {"preset": preset}
     if preset == "window":
         changes["max_messages"] = draw(st.integers(2, 12))
     if preset == "hybrid":
         keep = draw(st.integers(2, 8))
         changes |= {"keep_messages": keep, "max_messages": draw(st.integers(keep + 1, 14))}
-        changes["summary_cap"] = draw(st.sampled_from([50, 200, 500]))
+        changes["summary_cap"] = draw(st.sampled_from([50, 50, 200, 500]))
         shares = [(0.75, 0.5), (0.75, 0.6), (None, 0.5), (0.3, 0.25), (0.3, 0.1), (1.0, 0.9)]
         changes["trigger_share"], changes["target_share"] = draw(st.sampled_from(shares))
     return policy_from(changes)
 
 
 SUMMARY = st.sampled_from(
-    [None, None, *(SummaryPart(text, 2, 1, 20) for text in ("Ada, order 42.", *TEXTS[-9:]))]
+    [None, None, *(SummaryPart(text, 2, 1, 20) for text in ("Ada, order 42.", *TEXTS[-8:], GIANT))]
 )
-SYSTEM = st.sampled_from(["You are helpful.", "You are helpful.", *TEXTS])
+SYSTEM = st.sampled_from(["You are helpful."] * 9 + [*TEXTS, GIANT])
 # What is usable, in hundredths of what everything would cost: plans differ most around that.
 USABLE = st.one_of(st.integers(10, 160), st.integers(90, 110), st.integers(90, 160), st.just(9_999))
 
@@ -106,11 +108,11 @@ def contexts(
 ) -> Context:
     """Everything one request is made of; `running`: whether its last turn is the current one."""
     summary = draw(SUMMARY)
-    messages = draw(histories())
+    messages = draw(st.one_of(histories(), histories(least=12)))
     is_running = draw(st.booleans()) if running is None else running
     prior = len(messages)
     if is_running:
-        messages.append(user(draw(st.sampled_from(TEXTS))))
+        messages.append(user(draw(st.sampled_from((*TEXTS, GIANT)))))
         messages += [one for one in draw(histories(most=3)) if one.role != "user"]
     first = summary.last + 1 if summary else 1
     done = numbered(messages, first=first, plain=False, counter=counter)

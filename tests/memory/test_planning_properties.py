@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.budget import budget_for
+from memory.core.budget import Budget, budget_for
 from memory.core.planning import (
     FENCE_RESERVE,
     WindowTooSmall,
@@ -14,9 +15,12 @@ from memory.core.planning import (
     summary_cap,
     token_trigger,
 )
+from memory.core.policy import policy_from
 from memory.core.window import Context
+from tests.builders import context, numbered, user
 from tests.memory.strategies import contexts
 
+MORE = st.one_of(st.integers(1, 3), st.integers(0, 600))  # tokens of a larger window
 FLAGS = st.fixed_dictionaries({"force": st.booleans(), "hold": st.booleans()})
 
 
@@ -90,7 +94,7 @@ def test_a_fold_for_tokens_ends_at_the_target_not_at_the_limit(context: Context)
         assert costs.fixed + costs.current + tail + summary <= usable * policy.target_share + 1
 
 
-@given(contexts(), st.integers(0, 600), FLAGS)
+@given(contexts(), MORE, FLAGS)
 def test_a_larger_window_never_plans_a_shorter_tail(
     context: Context, more: int, flags: dict[str, bool]
 ) -> None:
@@ -98,7 +102,7 @@ def test_a_larger_window_never_plans_a_shorter_tail(
     assert len(larger.plan(**flags).tail) >= len(context.plan(**flags).tail)
 
 
-@given(contexts(), st.integers(0, 600))
+@given(contexts(), MORE)
 def test_a_larger_window_never_keeps_less(context: Context, more: int) -> None:
     """The summary first, then messages: what a larger window keeps is at least that."""
     small = kept(context)
@@ -129,3 +133,12 @@ def first_fitting_by_scan(suffix: Sequence[int], room: int) -> int:
 def test_the_binary_search_finds_what_a_scan_finds(costs: list[int], room: int) -> None:
     suffix = [sum(costs[index:]) for index in range(len(costs) + 1)]
     assert first_fitting(suffix, room) == first_fitting_by_scan(suffix, room)
+
+
+@pytest.mark.parametrize("target", [0.1, 0.3, 0.6])
+def test_no_rounding_lets_one_more_token_of_window_keep_less(target: float) -> None:
+    policy = policy_from({"max_messages": 999, "keep_messages": 998, "target_share": target})
+    made = context(numbered([user("word")] * 300), policy=policy)
+    usable = [replace(made, budget=Budget(size + 1, 1)) for size in range(200, 320)]
+    tails = [len(one.plan().tail) for one in usable]
+    assert tails == sorted(tails)

@@ -23,6 +23,7 @@ MAX_FRAME = 1_048_576
 
 class Command(BaseCommand):
     help = "Serve Palimpsest with Daphne."
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
@@ -42,10 +43,22 @@ class Command(BaseCommand):
             server_name="palimpsest",
         )
         server.run()
+        self._drain()
+
+    def _drain(self) -> None:
+        """Let what the server left pending end: coroutines that outlive the interpreter's shutdown
+        crash it (Daphne returns at the first cancelled connection)."""
+        loop = self._loop
+        if loop is None:
+            return
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
 
     def _ready(self, server: Server, host: str, port: int) -> None:
         """Called in the running loop once the server listens."""
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
 
         def end() -> None:
             # The turns first, so that what they wrote is stored, then the server.
