@@ -115,6 +115,9 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = BASE_DIR / "staticfiles"
 
+# Bytes of a form: the admin shows and takes back whole texts.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+
 # Behind a proxy that speaks TLS: HTTPS=1 makes cookies secure and trusts X-Forwarded-Proto.
 HTTPS = env.flag("HTTPS")
 if HTTPS:

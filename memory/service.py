@@ -228,21 +228,34 @@ def undo(*, conversation_id: UUID) -> MemoryEvent | None:
     return versions.undo(conversation_id=conversation_id)
 
 
-def edit_summary(
-    *, conversation_id: UUID, version: int, text: str, author: Any, target: Target
-) -> MemoryEvent:
-    """Replace the active summary's text by hand, as a new version.
-
-    Raises ValueError with a reason code ("empty", "too-large"), versions.Stale if another version
-    is active by now, Summary.DoesNotExist for an unknown one.
-    """
-    conversation = Conversation.objects.get(pk=conversation_id)
+def summary_tokens(*, conversation: Conversation, text: str, target: Target) -> int:
+    """What a text would cost as the summary, in tokens. Raises ValueError with a reason code for
+    one that cannot be: "empty", or "too-large" (over half of the usable tokens)."""
     if is_blank(text):
         raise ValueError("empty")
     tokens = counter_for(target.model).count(text) + MESSAGE_OVERHEAD
     # Beside the summary the current message must have room.
     if tokens > conversation.budget(target.window).usable // 2:
         raise ValueError("too-large")
+    return tokens
+
+
+def edit_summary(
+    *,
+    conversation_id: UUID,
+    version: int,
+    text: str,
+    author: Any,
+    target: Target,
+    only_active: bool = True,
+) -> MemoryEvent:
+    """Replace a summary's text by hand, as a new version.
+
+    Raises ValueError as `summary_tokens`, and versions.Stale and Summary.DoesNotExist as
+    `versions.derive_summary`.
+    """
+    conversation = Conversation.objects.get(pk=conversation_id)
+    tokens = summary_tokens(conversation=conversation, text=text, target=target)
     return versions.derive_summary(
         conversation_id=conversation_id,
         version=version,
@@ -250,6 +263,7 @@ def edit_summary(
         tokens=tokens,
         author=author,
         restore=False,
+        only_active=only_active,
     )
 
 

@@ -144,19 +144,21 @@ def derive_summary(
     tokens: int,
     author: Any,
     restore: bool,
+    only_active: bool = False,
 ) -> MemoryEvent:
     """Append a version made of another by hand: edited, or restored as it was.
 
-    An edit is of the active version: Stale if another one is active by now. A restore brings back
-    any version of the present context, with its range, so later messages stand verbatim again.
-    `tokens` is the cost of the text alone. Raises Summary.DoesNotExist for an unknown version.
+    It takes over the other one's range: where that ends earlier than the active one's, the later
+    messages stand verbatim again. `tokens` is the cost of the text alone. Raises Stale if the
+    version is not active any more and must be (`only_active`), Summary.DoesNotExist for one that
+    is unknown, invalid, or from before the last reset.
     """
     conversation = locked(conversation_id)
     source = conversation.summaries.get(
         version=version, valid=True, first_position__gte=conversation.context_start
     )
     active = conversation.active_summary()
-    if not restore and source != active:
+    if only_active and source != active:
         raise Stale
     before = state_of(conversation)
     summary = Summary.objects.create(
@@ -174,8 +176,8 @@ def derive_summary(
         model=source.model if restore else "",
         prompt_version=source.prompt_version if restore else "",
     )
-    if restore:
-        # What the restored version no longer covers would be folded again at once.
+    if source != active:
+        # What the older version does not cover would be folded again at once.
         conversation.hold_turn = max(conversation.hold_turn, conversation.next_turn + 1)
     kind = MemoryEvent.Kind.RESTORE if restore else MemoryEvent.Kind.EDIT
     return _record(conversation, kind, before, detail={"version": version}, summary=summary)

@@ -90,7 +90,9 @@ def conversation(make_conversation: Callable[..., Conversation]) -> Conversation
 
 
 @pytest.fixture(autouse=True)
-def _fast_demo(settings: Any) -> None:
+def _quick_and_offline(settings: Any) -> None:
+    """Nothing of the environment's provider, no pace, and a password hash that is quick."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.DEMO_SECONDS_PER_TOKEN = 0
     settings.LLM_BASE_URL = settings.LLM_API_KEY = settings.LLM_MODEL = ""
     settings.SUMMARY_MODEL = ""

@@ -1,9 +1,9 @@
 """What several tests of turns share."""
 
+import asyncio
 from typing import Any
 
 from memory.models import Conversation, Message, Turn
-from tests.conftest import until
 
 
 async def say(runner: Any, conversation: Conversation, text: str, id_: str = "") -> Turn:
@@ -14,8 +14,8 @@ async def say(runner: Any, conversation: Conversation, text: str, id_: str = "")
         client_id=id_ or f"{await conversation.turns.acount()}",
         text=text,
     )
-    ended = Turn.objects.filter(pk=turn.pk).exclude(state="running")
-    await until(ended.aexists)
+    while runner.text_of(turn.pk) is not None:  # noqa: ASYNC110  (it is there until all is stored)
+        await asyncio.sleep(0.001)
     return await Turn.objects.aget(pk=turn.pk)
 
 
