@@ -1,7 +1,9 @@
 # make run: serve Palimpsest.  make test: run the tests.  make check: lint, types, walls.
 PYTHON ?= python3
 PORT ?= 8000
-BIN := .venv/bin
+# Another environment beside the first, for another Python: make test VENV=.venv-3.12 PYTHON=python3.12
+VENV ?= .venv
+BIN := $(VENV)/bin
 TRANSLATIONS := $(patsubst %.po,%.mo,$(wildcard locale/*/LC_MESSAGES/*.po))
 
 .PHONY: run test check bench catalogue lock setup setup-dev clean
@@ -13,19 +15,19 @@ run: setup
 	@DEBUG=$${DEBUG-1} $(BIN)/python manage.py migrate --verbosity 0
 	@DEBUG=$${DEBUG-1} exec $(BIN)/python manage.py serve --port $(PORT)
 
-setup: .venv/run.stamp $(TRANSLATIONS)
-setup-dev: .venv/dev.stamp $(TRANSLATIONS)
+setup: $(VENV)/run.stamp $(TRANSLATIONS)
+setup-dev: $(VENV)/dev.stamp $(TRANSLATIONS)
 
-.venv/bin/python:
+$(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Palimpsest needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
-	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv $(VENV)
 
-.venv/run.stamp: requirements.txt | .venv/bin/python
+$(VENV)/run.stamp: requirements.txt | $(VENV)/bin/python
 	@echo "Installing (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-.venv/dev.stamp: requirements-dev.txt | .venv/bin/python
+$(VENV)/dev.stamp: requirements-dev.txt | $(VENV)/bin/python
 	@echo "Installing for the tests (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
@@ -60,4 +62,4 @@ lock: setup-dev
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet pyproject.toml -c requirements-dev.txt -o requirements.txt
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -112,7 +112,7 @@ class SummaryForm(forms.ModelForm):  # type: ignore[type-arg]
             service.summary_tokens(conversation=conversation, text=text, target=target)
         except ValueError as error:
             raise forms.ValidationError(edit_refused(error)) from error
-        return text
+        return str(text)
 
 
 @admin.register(Summary)

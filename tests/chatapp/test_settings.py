@@ -1,6 +1,9 @@
 """Settings: documented, checked, and clear when they are wrong."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,21 @@ def test_an_address_without_a_model_is_refused_before_serving(settings: Any) -> 
         call_command("check")
     settings.LLM_MODEL = "some-model"
     call_command("check")
+
+
+def test_production_settings_pass_the_deployment_check(tmp_path: Path) -> None:
+    production = {"DEBUG": "0", "HTTPS": "1", "ALLOWED_HOSTS": "chat.example"}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "DEBUG"],
+        cwd=ROOT,
+        env=os.environ | production | {"VAR_DIR": str(tmp_path), "DJANGO_COLORS": "nocolor"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no issues (0 silenced)" not in done.stdout  # two that only the owner can answer
+    assert "no issues (2 silenced)" in done.stdout
 
 
 def test_several_processes_need_a_shared_layer(settings: Any) -> None:
