@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TRANSLATIONS := $(patsubst %.po,%.mo,$(wildcard locale/*/LC_MESSAGES/*.po))
 
-.PHONY: run test check bench catalogue lock setup setup-dev clean
+.PHONY: run test check bench bench-setup catalogue lock setup setup-dev clean
 .DEFAULT_GOAL := run
 # One after the other: compiling the translations needs the packages.
 .NOTPARALLEL:
@@ -52,8 +52,13 @@ check: setup-dev
 catalogue: setup-dev
 	$(BIN)/python manage.py catalogue --update
 
+# Sections: turns, pages, relay, idle; all, or those in ARGS. See docs/benchmarks.md.
 bench: setup-dev
 	$(BIN)/python -m tests.bench $(ARGS)
+
+# What the benchmarks compare with, in a folder of its own: it would change how the tests run.
+bench-setup: setup-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .venv/bench -c requirements-dev.txt -r requirements-bench.txt
 
 # One resolution for all supported Pythons; uv only resolves, pip installs.
 lock: setup-dev

@@ -3,7 +3,6 @@
 Turns are usually started over the socket; the forms here do the same for a page without scripts.
 """
 
-from collections.abc import Callable
 from uuid import UUID, uuid4
 
 from channels.db import database_sync_to_async
@@ -17,7 +16,7 @@ from chatapp import agent, frames, runner
 from chatapp.access import conversation_for
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.provider import target_for
-from chatapp.views import next_panel, summary_panel
+from chatapp.views import show_tab, tab_address, tab_named
 from chatapp.words import edit_refused, start_refused
 from memory import service, store, versions
 from memory.core.text import clean
@@ -51,7 +50,7 @@ async def message_send(request: HttpRequest, conversation_id: UUID) -> HttpRespo
     try:
         text = frames.message_text(request.POST.get("text"))
     except frames.BadFrame as error:
-        return HttpResponse(error.refusal.message, status=400, content_type="text/plain")
+        return _refused(error)
     client_id = request.POST.get("id", "")[: frames.MAX_ID] or str(uuid4())
     return await _start(request, conversation_id, clean(client_id), text, None)
 
@@ -59,6 +58,21 @@ async def message_send(request: HttpRequest, conversation_id: UUID) -> HttpRespo
 @require_POST
 async def turn_retry(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
     return await _start(request, conversation_id, str(uuid4()), None, number)
+
+
+@require_POST
+async def turn_edit(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
+    """Run the last turn again with another text."""
+    try:
+        text = frames.message_text(request.POST.get("text"))
+    except frames.BadFrame as error:
+        return _refused(error)
+    return await _start(request, conversation_id, str(uuid4()), text, number)
+
+
+def _refused(error: frames.BadFrame) -> HttpResponse:
+    words = error.refusal.message
+    return HttpResponse(words, status=400, content_type="text/plain; charset=utf-8")
 
 
 async def _start(
@@ -147,14 +161,13 @@ async def summary_edit(request: HttpRequest, conversation_id: UUID, version: int
             target=target_for(found.model),
         )
     except (ValueError, versions.Stale) as error:
-        response: HttpResponse = await database_sync_to_async(summary_panel)(
-            request, found, draft=text, error=edit_refused(error)
+        refused: HttpResponse = await database_sync_to_async(show_tab)(
+            request, found, "summary", draft=text, error=edit_refused(error), status=422
         )
-        response.status_code = 422
-        return response
+        return refused
     except Summary.DoesNotExist as error:
         raise Http404 from error
-    return await _changed(request, found, event, summary_panel)
+    return await _changed(request, found, event, "summary")
 
 
 @require_POST
@@ -170,7 +183,7 @@ async def summary_restore(
         )
     except Summary.DoesNotExist as error:
         raise Http404 from error
-    return await _changed(request, found, event, summary_panel)
+    return await _changed(request, found, event, "summary")
 
 
 @require_POST
@@ -191,16 +204,14 @@ async def conversation_fork(
 
 
 async def _changed(
-    request: HttpRequest,
-    found: Conversation,
-    event: MemoryEvent | None,
-    tab: Callable[[HttpRequest, Conversation], HttpResponse] = next_panel,
+    request: HttpRequest, found: Conversation, event: MemoryEvent | None, tab: str = ""
 ) -> HttpResponse:
     """Tell every open page, and answer with the tab (htmx) or the page (a plain form)."""
     if event is not None:
         changed = MemoryChanged(event.revision, event.kind)
         await broadcast(get_channel_layer(), found.pk, changed)
+    tab = tab or tab_named(request.POST.get("tab"))
     if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("conversation", found.pk)
-    response: HttpResponse = await database_sync_to_async(tab)(request, found)
+        return redirect(tab_address(found, tab))
+    response: HttpResponse = await database_sync_to_async(show_tab)(request, found, tab)
     return response

@@ -4,6 +4,7 @@
 runner keeps and tells it.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,10 +15,16 @@ from django.conf import settings
 from chatapp import provider as providers
 from chatapp.provider import Provider
 from memory import service, snapshots
+from memory.core import prompts
+from memory.core.checking import title_in
 from memory.core.planning import WindowTooSmall
+from memory.core.text import clean
 from memory.models import Conversation, MemoryEvent, Turn, TurnState
-from memory.summarizer import Ladder
+from memory.summarizer import CompletionFailed, Ladder
 
+# Characters of question and answer that a title is made of, and the longest one in tokens.
+TITLE_SOURCE = 1_000
+TITLE_TOKENS = 60
 # The provider's reasons for an end, and the state of the turn that they mean.
 STATES = {"length": TurnState.LENGTH, "content_filter": TurnState.FILTERED}
 
@@ -71,6 +78,21 @@ async def compact(
         ladder=ladder,
         force=force,
     )
+
+
+async def title_for(
+    conversation: Conversation, provider: Provider, question: str, answer: str
+) -> str | None:
+    """A title made of the first exchange, by the summariser's model; None if it gave none."""
+    model = providers.target_for(settings.SUMMARY_MODEL or conversation.model).model
+    start = question[:TITLE_SOURCE], answer[:TITLE_SOURCE]
+    try:
+        async with asyncio.timeout(settings.SUMMARY_SECONDS):
+            request = prompts.title_request(*start)
+            completion = await provider.completer(model)(request, TITLE_TOKENS)
+    except (CompletionFailed, TimeoutError):
+        return None
+    return title_in(clean(completion.text)) if completion.finish == "stop" else None
 
 
 async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]:

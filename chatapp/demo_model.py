@@ -17,8 +17,8 @@ from typing import Any
 import httpx2
 
 from chatapp.demo_rules import answer, text_of
-from chatapp.demo_summary import summarise
-from memory.core.prompts import SUMMARY_ROLE
+from chatapp.demo_summary import summarise, title
+from memory.core.prompts import SUMMARY_ROLE, TITLE_ROLE
 
 DEMO_MODEL = "demo"
 DEMO_WINDOW = 2_048  # tokens a prompt may have; small, so that a class sees compaction happen
@@ -147,8 +147,12 @@ def complete(body: Json, count: Callable[[str], int] = estimated_tokens) -> Comp
             code="context_length_exceeded",
         )
     system = text_of(messages[0]) if messages[0]["role"] == "system" else ""
-    summary_asked = system.startswith(SUMMARY_ROLE)
-    text = summarise(system, text_of(messages[-1])) if summary_asked else answer(messages)
+    if system.startswith(SUMMARY_ROLE):
+        text = summarise(system, text_of(messages[-1]))
+    elif system.startswith(TITLE_ROLE):
+        text = title(text_of(messages[-1]))
+    else:
+        text = answer(messages)
     text = text.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be sent
     most = body.get("max_completion_tokens") or body.get("max_tokens")
     kept = _cut(text, most, count) if most else text

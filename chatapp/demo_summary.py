@@ -184,3 +184,23 @@ def _cut(text: str, limit: int) -> str:
     while approx_tokens(text) > limit and len(text) > 1:
         text = text[:-1]
     return text
+
+
+QUESTION_WORDS = re.compile(
+    r"^(?:(?:hi|hello|hey|please|so)\W+)*"
+    r"(?:(?:what|who|where|how)(?:'s| is| are| was| much is| do| does)|tell me about|explain)\s+"
+    r"|^(?:请问|什么是|介绍一下)|(?:是什么|是多少|怎么样|吗)?[?？!！.。]*$",
+    re.IGNORECASE,
+)
+TITLE_WIDTH = 40
+
+
+def title(user: str) -> str:
+    """A title for the first exchange quoted in `user`: the facts told, or what was asked about."""
+    quoted = re.search(r'role="user">\n(.*?)\n</message>', user, re.DOTALL)
+    text = quoted[1] if quoted else ""
+    told = [value for (kind, _), value in read(text).facts.items() if kind != "note"]
+    if told:
+        return clip(" · ".join(told), TITLE_WIDTH)
+    first = next((one for one in sentences(text) if not SMALL_TALK.fullmatch(one)), text)
+    return clip(QUESTION_WORDS.sub("", first.strip()).strip() or first, TITLE_WIDTH)

@@ -87,6 +87,12 @@ class MemoryChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TitleChanged(Event):
+    type = "title.changed"
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused(Event):
     """A frame was refused; `message` in words, `id` that of the frame."""
 

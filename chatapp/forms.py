@@ -24,11 +24,21 @@ PARAMETERS = {
 }
 
 
+# What a policy is called where it is chosen; its name says it in the code and in the header.
+PRESET_LABELS = {
+    "full": gettext_lazy("full: everything is sent"),
+    "window": gettext_lazy("window: only the newest messages"),
+    "hybrid": gettext_lazy("hybrid: older messages become a summary"),
+}
+
+
 class CleanText(forms.CharField):
-    """Text without NUL and lone surrogates, as everywhere."""
+    """Text without NUL and lone surrogates, as everywhere, and with line ends as they are typed."""
 
     def to_python(self, value: Any) -> str:
-        return super().to_python(clean(value) if isinstance(value, str) else value) or ""
+        if isinstance(value, str):
+            value = clean(value).replace("\r\n", "\n")
+        return super().to_python(value) or ""
 
 
 class SettingsForm(forms.Form):
@@ -38,12 +48,18 @@ class SettingsForm(forms.Form):
     field that the rule names.
     """
 
-    title = CleanText(label=gettext_lazy("Title"), max_length=200, required=False)
+    title = CleanText(
+        label=gettext_lazy("Title"),
+        max_length=200,
+        required=False,
+        widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}),
+    )
     system_prompt = CleanText(
         label=gettext_lazy("System prompt"),
         max_length=MAX_PROMPT,
         required=False,
-        widget=forms.Textarea(attrs={"rows": 4}),
+        widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),
+        help_text=gettext_lazy("The first part of every request, word for word."),
     )
     model = forms.ChoiceField(label=gettext_lazy("Model"), required=False)
     window = forms.IntegerField(
@@ -51,36 +67,51 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=MIN_WINDOW,
         max_value=MAX_TOKENS,
+        help_text=gettext_lazy(
+            "All that one request and its reply may take. Empty: the model's own."
+        ),
     )
     reply_reserve = forms.IntegerField(
         label=gettext_lazy("Kept for the reply (tokens)"),
         required=False,
         min_value=1,
         max_value=MAX_TOKENS,
+        help_text=gettext_lazy("Taken from the window; the rest is usable for the request."),
     )
     preset = forms.ChoiceField(
-        label=gettext_lazy("Memory policy"), choices=[(name, name) for name in PRESETS]
+        label=gettext_lazy("Memory policy"),
+        choices=[(name, PRESET_LABELS.get(name, name)) for name in PRESETS],
     )
     max_messages = forms.IntegerField(
-        label=gettext_lazy("Most messages"), required=False, min_value=1, max_value=100_000
+        label=gettext_lazy("Most messages"),
+        required=False,
+        min_value=1,
+        max_value=100_000,
+        help_text=gettext_lazy(
+            "More than this, and older ones leave. Tried sizes: 4 for short questions, 8–10 for "
+            "refunds, 10–14 for recommendations, 12–16 for diagnosis."
+        ),
     )
     keep_messages = forms.IntegerField(
         label=gettext_lazy("Messages kept verbatim"),
         required=False,
         min_value=1,
         max_value=100_000,
+        help_text=gettext_lazy("The newest ones; fewer than the most messages, at least 2."),
     )
     trigger_percent = forms.IntegerField(
         label=gettext_lazy("Compact over (% of usable tokens)"),
         required=False,
         min_value=1,
         max_value=100,
+        help_text=gettext_lazy("The other trigger, for few but long messages."),
     )
     summary_cap = forms.IntegerField(
         label=gettext_lazy("Longest summary (tokens)"),
         required=False,
         min_value=1,
         max_value=100_000,
+        help_text=gettext_lazy("A longer one is compressed once more, then refused. At least 50."),
     )
     when = forms.ChoiceField(
         label=gettext_lazy("When to compact"),
@@ -108,6 +139,18 @@ class SettingsForm(forms.Form):
         self.fields["reply_reserve"].widget.attrs["placeholder"] = str(
             budget_for(conversation.window or target_for(current).window).reply_reserve
         )
+        for name in PARAMETERS["summary"]:
+            self._mark_parameter(name)
+
+    def _mark_parameter(self, name: str) -> None:
+        """Tell static/js/settings.js which policies have a parameter, and with what default."""
+        attrs = self.fields[name].widget.attrs
+        having = [one for one, preset in PRESETS.items() if name in PARAMETERS[preset.older]]
+        attrs["data-presets"] = " ".join(having)
+        for one in having:
+            attrs[f"data-default-{one}"] = value = _parameter(PRESETS[one], name)
+            if one == self["preset"].value() and name != "when":
+                attrs["placeholder"] = value
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
@@ -131,7 +174,9 @@ class SettingsForm(forms.Form):
             rule = str(error)
             named = [name for name in PARAMETERS["summary"] if name in rule]
             named += ["trigger_percent"] if "share" in rule else []
-            self.add_error(named[0] if named else "preset", _rule_in_words(rule, values))
+            # The rule begins with the parameter that breaks it.
+            field = min(named, key=rule.find) if named else "preset"
+            self.add_error(field, _rule_in_words(rule, values))
 
     def policy_data(self, values: dict[str, Any]) -> dict[str, Any]:
         """The stored form of the policy: the preset and what differs from it."""
@@ -139,7 +184,7 @@ class SettingsForm(forms.Form):
         data: dict[str, Any] = {"preset": preset.preset}
         for name in PARAMETERS[preset.older]:
             value = values.get(name)
-            if value in (None, ""):
+            if value in (None, "", _parameter(preset, name)):
                 continue
             if name == "trigger_percent":
                 data["trigger_share"] = value / 100
@@ -162,7 +207,10 @@ class SettingsForm(forms.Form):
 
 
 def _initial(conversation: Conversation) -> dict[str, Any]:
+    """What is stored; a parameter as its policy has it stays empty, its default is shown there."""
     policy: Policy = conversation.policy
+    preset = PRESETS[policy.preset]
+    values = {name: _parameter(policy, name) for name in PARAMETERS[policy.older]}
     return {
         "title": conversation.title,
         "system_prompt": conversation.system_prompt,
@@ -170,12 +218,15 @@ def _initial(conversation: Conversation) -> dict[str, Any]:
         "window": conversation.window,
         "reply_reserve": conversation.reply_reserve,
         "preset": policy.preset,
-        "max_messages": policy.max_messages,
-        "keep_messages": policy.keep_messages,
-        "trigger_percent": policy.trigger_share and round(policy.trigger_share * 100),
-        "summary_cap": policy.summary_cap,
         "when": policy.when,
-    }
+    } | {name: value for name, value in values.items() if value != _parameter(preset, name)}
+
+
+def _parameter(policy: Policy, name: str) -> Any:
+    """A parameter of a policy as its field has it."""
+    if name == "trigger_percent":
+        return policy.trigger_share and round(policy.trigger_share * 100)
+    return getattr(policy, name)
 
 
 def _rule_in_words(rule: str, values: dict[str, Any]) -> str:

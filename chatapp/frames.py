@@ -40,11 +40,18 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    id: str
+    turn: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Resume:
     turn: int
 
 
-Frame = Send | Stop | Retry | Resume
+Frame = Send | Stop | Retry | Edit | Resume
 
 
 def parse(text: str | None) -> Frame:
@@ -65,6 +72,9 @@ def parse(text: str | None) -> Frame:
             return Stop(_turn(data))
         case "turn.retry":
             return Retry(_id(data), _turn(data))
+        case "turn.edit":
+            frame_id = _id(data)
+            return Edit(frame_id, _turn(data), message_text(data.get("text"), frame_id))
         case "turn.resume":
             return Resume(_turn(data))
         case _:

@@ -23,11 +23,13 @@ FLUSH, SAVE, STATUS = 0.04, 1.0, 2.0
 
 @dataclass(eq=False)
 class Live:
-    """A turn that runs in this process. `text` is the reply so far, `told` how many of its code
+    """A turn that runs in this process. `question` is what was asked (empty in a
+    retry), `text` the reply so far, `told` how many of its code
     points were broadcast; times are those of the monotonic clock."""
 
     turn: Turn
     conversation_id: UUID
+    question: str = ""
     text: str = ""
     told: int = 0
     phase: str = "waiting"
@@ -65,17 +67,19 @@ class Live:
         return stop
 
     async def beats(self) -> AsyncGenerator[bool, None]:
-        """Flush text soon after it came, save it once a second, give signs of life every two.
+        """Flush text at once, or 40 ms after the last; save it once a second, give signs of life
+        every two.
 
         Endless; yields after each save whether a stop was asked for.
         """
-        saved = told = time.monotonic()
+        saved = told = flushed = time.monotonic()
         while True:
             try:
                 async with asyncio.timeout(SAVE):
                     await self.news.wait()
-                await asyncio.sleep(FLUSH)
+                await asyncio.sleep(flushed + FLUSH - time.monotonic())
                 await self.flush()
+                flushed = time.monotonic()
             except TimeoutError:
                 pass
             now = time.monotonic()

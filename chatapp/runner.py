@@ -15,11 +15,13 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
+from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 
 from chatapp import agent
 from chatapp.events import (
     MemoryChanged,
+    TitleChanged,
     TurnEnded,
     TurnStarted,
     broadcast,
@@ -50,6 +52,7 @@ class Runner:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listening = False
         self._channel = ""
+        self._listener: asyncio.Task[None] | None = None
 
     # Starting and stopping
 
@@ -80,7 +83,7 @@ class Runner:
             replaces=replaces,
         )
         if new:
-            live = Live(turn, conversation_id)
+            live = Live(turn, conversation_id, question=text or "")
             self._live[turn.pk] = live
             # Before the task runs, so that no page hears of text before it hears of the turn.
             await live.tell(TurnStarted(turn.number, client_id))
@@ -144,7 +147,7 @@ class Runner:
             while True:
                 self._cancel((await layer.receive(channel))["turn_id"])
 
-        self._spawn(listen())
+        self._listener = self._spawn(listen())
 
     async def close(self) -> None:
         """End every turn as interrupted, with the text so far, and the provider's connections."""
@@ -154,6 +157,11 @@ class Runner:
             task.cancel()
         await asyncio.gather(*running, *tasks, return_exceptions=True)
         await self.provider.aclose()
+
+    async def settled(self) -> None:
+        """Wait until no turn runs and nothing is done after one."""
+        running = [task for task in self._tasks if task is not self._listener]
+        await asyncio.gather(*running, return_exceptions=True)
 
     def text_of(self, turn_id: int) -> str | None:
         """The reply so far of a turn of this process, or None."""
@@ -183,6 +191,7 @@ class Runner:
             beat.cancel()
             await asyncio.shield(self._finish(live, state, code, detail))
         if state == TurnState.COMPLETE:
+            await self._entitle(live)
             await self._compact_after(live)
 
     async def _take(self, live: Live, step: agent.Step) -> None:
@@ -218,6 +227,17 @@ class Runner:
             self._live.pop(live.turn.pk, None)
         await live.flush()
         await live.tell(TurnEnded(live.turn.number, state, len(live.text), code))
+
+    async def _entitle(self, live: Live) -> None:
+        """Name the conversation after its first exchange."""
+        if live.turn.number != 1 or not settings.AUTO_TITLE:
+            return
+        conversation, question = live.turn.conversation, live.question
+        title = await agent.title_for(conversation, self.provider, question, live.text)
+        if title and await database_sync_to_async(store.retitle)(
+            conversation_id=live.conversation_id, question=question, title=title
+        ):
+            await live.tell(TitleChanged(title))
 
     async def _beat(self, live: Live) -> None:
         """Keep the pages and the database up with a turn while it runs."""

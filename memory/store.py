@@ -67,6 +67,17 @@ def create_conversation(
     )
 
 
+def retitle(*, conversation_id: UUID, question: str, title: str) -> bool:
+    """Replace the title that was made of the first message, unless its owner chose another."""
+    made = Conversation.objects.filter(pk=conversation_id, title=first_title(question))
+    return bool(made.update(title=title))
+
+
+def first_title(question: str) -> str:
+    """The title of a conversation until it has a better one: how its first message begins."""
+    return shorten(" ".join(question.split()), TITLE_LENGTH)
+
+
 @transaction.atomic
 def start_turn(
     *,
@@ -113,7 +124,7 @@ def start_turn(
         raise Busy from error
     conversation.next_turn += 1
     if not conversation.title:
-        conversation.title = shorten(" ".join(message.content.split()), TITLE_LENGTH)
+        conversation.title = first_title(message.content)
     append(conversation, turn, message, encoding)
     return turn, True
 
@@ -266,12 +277,15 @@ def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loa
     """
     summary = conversation.active_summary() if policy.older == "summary" else None
     start = max(conversation.context_start, summary.last_position + 1 if summary else 0)
-    rows = Message.objects.filter(conversation=conversation, active=True, position__gte=start)
+    rows = Message.objects.filter(conversation=conversation, active=True)
     if policy.older == "leave-out" and policy.keep_messages is not None:
-        newest = rows.filter(counts=True).order_by("-position").values_list("position", flat=True)
+        counting = rows.filter(counts=True, position__gte=start).order_by("-position")
+        newest = counting.values_list("position", flat=True)
         # Two more than can be kept: the current user message, and the first one left out.
         edge = list(newest[policy.keep_messages + 1 : policy.keep_messages + 2])
-        rows = rows.filter(position__gte=edge[0]) if edge else rows
+        start = edge[0] if edge else start
+    # One lower bound only: of two, SQLite searches by the first and reads all that lies between.
+    rows = rows.filter(position__gte=start)
     running = running_turn(conversation_id=conversation.pk)
     number = running.number if running else 0
     messages = [_current(row, counter) for row in rows.select_related("turn").order_by("position")]

@@ -96,6 +96,7 @@ def _quick_and_offline(settings: Any) -> None:
     settings.DEMO_SECONDS_PER_TOKEN = 0
     settings.LLM_BASE_URL = settings.LLM_API_KEY = settings.LLM_MODEL = ""
     settings.SUMMARY_MODEL = ""
+    settings.AUTO_TITLE = False
     settings.LLM_CONTEXT_WINDOW = None
 
 

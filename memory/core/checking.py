@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 from memory.core.messages import Message
 from memory.core.prompts import OWN_SENTENCES
-from memory.core.text import is_blank, shorten
+from memory.core.text import is_blank, shorten, whole_edge
 from memory.core.tokens import Counter
 
 # Characters of one message that an archive keeps (S2).
 ARCHIVE_MESSAGE = 500
+# Characters of a title; more is an answer, not a title.
+TITLE_LIMIT = 80
 ARCHIVE_GAP = "[… older lines left out; the transcript has them]"
 _ARCHIVED = re.compile(r"- (user|assistant|tool|system): ")
 
@@ -112,8 +114,11 @@ def refusal_reason(
         return "over-cap"
     if tokens >= source_tokens:
         return "not-shorter"
-    # One or two words for a long source are an answer or an acknowledgement, not a summary.
-    if source_tokens >= 100 and len(text.strip()) < 12 and text.strip() not in source:
+    # One or two words for a long source are an answer or an acknowledgement, or what a message told
+    # the model to say; an order's number may be all that matters.
+    brief = text.strip()
+    matters = brief in source and any(char.isdigit() for char in brief)
+    if source_tokens >= 100 and len(brief) < 12 and not matters:
         return "too-short"
     if source_tokens >= 400 and tokens < 4:
         return "too-short"
@@ -165,11 +170,22 @@ def _newest_lines(lines: Sequence[str], room: int, counter: Counter) -> str:
     if low < len(lines):
         return "\n".join((ARCHIVE_GAP, *lines[low:]))
     line = lines[-1] if lines else ""
-    low, high = 0, len(line)
+    low, high, end = 0, len(line), ""
     while low < high:
         middle = (low + high + 1) // 2
-        if counter.count(f"{ARCHIVE_GAP}\n{line[-middle:]}") <= room:
-            low = middle
+        kept = line[whole_edge(line, len(line) - middle, 1) :]
+        if counter.count(f"{ARCHIVE_GAP}\n{kept}") <= room:
+            low, end = middle, kept
         else:
             high = middle - 1
-    return f"{ARCHIVE_GAP}\n{line[-low:]}" if low else ""
+    return f"{ARCHIVE_GAP}\n{end}" if end else ""
+
+
+def title_in(text: str) -> str | None:
+    """The title in a model's answer: its one line without marks; None if it is not a title."""
+    stripped = strip_reasoning(text)
+    lines = (stripped or "").splitlines()
+    if len(lines) != 1 or _REFUSAL.search(lines[0]) or _ERROR.search(lines[0]):
+        return None
+    title = " ".join(lines[0].split()).strip("\"'“”‘’「」《》*#_` .。")
+    return title if 0 < len(title) <= TITLE_LIMIT else None

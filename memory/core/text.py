@@ -5,6 +5,12 @@ import unicodedata
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BAD = {0: REPLACEMENT} | dict.fromkeys(range(55296, 57344), REPLACEMENT)
 
+# Characters that one emoji or letter is at most looked for; stacked accents may be more.
+JOINED_MOST = 32
+_JOINER = "\N{ZERO WIDTH JOINER}"
+_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))
+_FLAGS = frozenset(map(chr, range(0x1F1E6, 0x1F200)))
+
 
 def clean(text: str) -> str:
     """`text` with NUL and lone surrogates replaced by U+FFFD; everything else as it was typed.
@@ -27,7 +33,29 @@ def shorten(text: str, limit: int) -> str:
     """`text` cut to at most `limit` characters, with an ellipsis as the last where it was cut."""
     if len(text) <= limit:
         return text
-    return text[: limit - 1].rstrip() + "…" if limit > 0 else ""
+    return text[: whole_edge(text, limit - 1, -1)].rstrip() + "…" if limit > 0 else ""
+
+
+def whole_edge(text: str, at: int, step: int) -> int:
+    """The index nearest to `at`, going by `step` (-1 or 1), that splits no joined character: an
+    emoji of several, a letter and its accents, a flag. `at` itself where none is near."""
+    for near in range(at, at + step * JOINED_MOST, step):
+        if not 0 < near < len(text) or not _is_joined(text, near):
+            return near
+    return at
+
+
+def _is_joined(text: str, at: int) -> bool:
+    """Whether the characters before and at `at` are shown as one."""
+    before, after = text[at - 1], text[at]
+    if before == _JOINER or after == _JOINER or after in _TONES:
+        return True
+    if unicodedata.category(after).startswith("M"):
+        return True
+    flags = 0
+    while after in _FLAGS and flags < at and text[at - 1 - flags] in _FLAGS:
+        flags += 1
+    return flags % 2 == 1
 
 
 def script_language(text: str) -> str:

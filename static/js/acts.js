@@ -1,26 +1,31 @@
-// Reset, undo and compact: the reader's own acts show their effect at once, and say it beside the
-// buttons. The answer of the server is the panel as it is afterwards.
+// Reset, undo, compact, edits and settings: the reader's own acts show their effect at once, and say
+// it beside the buttons. The answer of the server is the panel's tab as it is afterwards.
 
 import { say } from "./strings.js";
 
 /**
- * announce(words): read out. onChanged(): the memory changed. onSignedOut(), onFailed(words): a
- * fetch by htmx went wrong.
+ * announce(words): read out. onChanged(what): "memory", "summary" or "settings" changed.
+ * onSignedOut(), onFailed(words): a fetch by htmx went wrong.
  */
 export function watchActs({ panel, loginUrl, announce, onChanged, onSignedOut, onFailed }) {
   const note = document.getElementById("panel-note");
   const dialog = document.getElementById("reset-dialog");
   let revision = "";
 
-  const isAct = (detail) => detail.requestConfig?.elt.dataset.changes === "memory";
+  const changes = (detail) => detail.requestConfig?.elt.dataset.changes ?? "";
 
   function tell(words) {
     note.textContent = words;
     if (words) announce(words); // the note itself may be behind a closed sheet
   }
 
+  // Undo and reset stand beside several tabs; each is answered with the one that is shown.
+  document.addEventListener("htmx:configRequest", ({ detail }) => {
+    if (detail.elt.dataset.changes) detail.parameters.tab = panel.tab();
+  });
+
   document.addEventListener("htmx:beforeRequest", ({ detail }) => {
-    if (!isAct(detail)) return;
+    if (!changes(detail)) return;
     revision = panel.revision();
     panel.hold(true);
     tell(say(detail.requestConfig.elt.dataset.doing));
@@ -35,20 +40,23 @@ export function watchActs({ panel, loginUrl, announce, onChanged, onSignedOut, o
   });
 
   document.addEventListener("htmx:afterRequest", ({ detail }) => {
-    if (!isAct(detail)) {
+    const what = changes(detail);
+    if (!what) {
       if (!detail.successful) onFailed(say("loadFailed"));
       return;
     }
     panel.hold(false);
+    if (detail.xhr.status === 422) return tell(""); // the reason stands at its field
     dialog.hidePopover();
     // The button that was pressed has gone with the old panel or the dialog.
     const focused = document.activeElement;
     if (focused === document.body || dialog.contains(focused)) {
-      document.getElementById("reset-memory")?.focus({ preventScroll: true });
+      const near = what === "memory" && document.getElementById("reset-memory");
+      (near || document.querySelector("[data-tab-link][aria-current]")).focus({ preventScroll: true });
     }
     if (!detail.successful) return tell(reasonOf(detail.xhr));
-    tell(panel.revision() === revision ? say("nothingChanged") : "");
-    onChanged();
+    tell(what === "memory" && panel.revision() === revision ? say("nothingChanged") : "");
+    onChanged(what);
   });
 
   return { tell };

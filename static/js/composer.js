@@ -1,13 +1,17 @@
 // The message field: grows, keeps a draft per conversation, sends with Enter (never while an input
 // method composes), refuses what is too long, and gives a refused text back.
 
+import { createEditing } from "./editing.js";
 import { codePoints, newId, say } from "./strings.js";
 
 const BYTES_MOST = 900_000; // of one frame; the server closes the socket above 1,048,576
 const COUNT_FROM = 0.9; // of the longest message: from here on the count is shown
 
-/** onSend(id, text), onStop(). isRunning() says whether a turn runs. */
-export function createComposer({ form, conversation, isRunning, onSend, onStop }) {
+/**
+ * onSend(id, text, turn): turn is the number of the one that the text replaces, or null. onStop().
+ * isRunning() says whether a turn runs, lastMessage() gives { turn, text } of what can be edited.
+ */
+export function createComposer({ form, conversation, isRunning, lastMessage, onSend, onStop }) {
   const field = form.querySelector("textarea");
   const send = document.getElementById("send");
   const stop = document.getElementById("stop");
@@ -46,7 +50,8 @@ export function createComposer({ form, conversation, isRunning, onSend, onStop }
 
   function changed() {
     grow();
-    store(field.value ? { text: field.value, id: reuse?.text === field.value ? reuse.id : null } : null);
+    // While a message is edited the draft stays as it was stored.
+    if (editing.turn() === null) store(field.value ? { text: field.value, id: reuse?.text === field.value ? reuse.id : null } : null);
     const count = field.value.length > most * COUNT_FROM ? codePoints(field.value) : 0;
     if (count > most) complain(say("tooLong", { count, max: most }));
     else complain(count ? say("count", { count, max: most }) : "", true);
@@ -56,22 +61,32 @@ export function createComposer({ form, conversation, isRunning, onSend, onStop }
     const text = field.value;
     if (!text.trim()) return;
     if (isRunning()) return complain(say("busy"));
-    if (trySend(text)) {
-      field.value = "";
-      grow();
-      complain("");
-    }
+    const turn = editing.turn();
+    if (!trySend(text, turn)) return;
+    if (turn === null) field.value = "";
+    else editing.end();
+    grow();
+    complain("");
   }
 
-  /** Sends `text`; false, with the reason shown, if it cannot be sent. */
-  function trySend(text) {
+  function edit() {
+    const last = isRunning() ? null : lastMessage();
+    if (last) editing.begin(last);
+    return Boolean(last);
+  }
+
+  /** Sends `text`, in place of the message of `turn` if that is not null; false, with the reason
+   *  shown, if it cannot be sent. */
+  function trySend(text, turn = null) {
     const count = codePoints(text);
     if (count > most) return complain(say("tooLong", { count, max: most })), false;
-    const id = reuse?.text === text ? reuse.id : newId();
+    const id = turn === null && reuse?.text === text ? reuse.id : newId();
     if (new TextEncoder().encode(JSON.stringify({ id, text })).length > BYTES_MOST) return complain(say("tooLarge")), false;
-    reuse = { id, text };
-    store(reuse);
-    onSend(id, text);
+    if (turn === null) {
+      reuse = { id, text };
+      store(reuse);
+    }
+    onSend(id, text, turn);
     return true;
   }
 
@@ -81,13 +96,21 @@ export function createComposer({ form, conversation, isRunning, onSend, onStop }
   });
   field.addEventListener("input", changed);
   field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
     if (event.isComposing || event.keyCode === 229) return; // an input method is choosing
-    event.preventDefault();
-    submit();
+    if (event.shiftKey || event.altKey) return;
+    if (event.key === "Escape" && editing.turn() !== null) {
+      event.stopPropagation(); // gives up the edit, and stops no reply
+      editing.end();
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      submit();
+    } else if (event.key === "ArrowUp" && !field.value && editing.turn() === null && edit()) {
+      event.preventDefault();
+    }
   });
   stop.addEventListener("click", onStop);
 
+  const editing = createEditing({ field, onChange: changed });
   const draft = recall();
   if (draft?.text && !field.value) {
     field.value = draft.text;
@@ -97,6 +120,7 @@ export function createComposer({ form, conversation, isRunning, onSend, onStop }
 
   return {
     trySend,
+    edit,
     complain,
     acknowledged(id) {
       if (reuse?.id !== id) return;

@@ -11,8 +11,9 @@ export function createList({ list, url }) {
     if (!name || !title || title.textContent === name) return;
     document.title = document.title.replace(title.textContent, () => name);
     title.textContent = name;
-    const field = document.getElementById("rename-field");
-    if (field && field !== document.activeElement) field.value = name;
+    for (const field of document.querySelectorAll("#rename-field, #id_settings-title")) {
+      if (field !== document.activeElement && field.value === field.defaultValue) field.value = field.defaultValue = name;
+    }
   }
 
   list.addEventListener("htmx:afterSwap", mark);

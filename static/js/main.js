@@ -6,6 +6,7 @@ import { dressMarkdown, enableCopying } from "./copy.js";
 import { enableKeys } from "./keys.js";
 import { linkParts } from "./link.js";
 import { createList } from "./list.js";
+import { closeMenus } from "./menus.js";
 import { createPanel } from "./panel.js";
 import { openSocket } from "./socket.js";
 import { createStatus } from "./status.js";
@@ -43,14 +44,21 @@ function startChat(page) {
     form: document.getElementById("composer"),
     conversation: page.conversation,
     isRunning: () => running !== null,
+    lastMessage,
     onSend: sendMessage,
     onStop: stopTurn,
   });
 
-  function sendMessage(id, text) {
+  function sendMessage(id, text, replaces) {
     mine = { id, text };
     transcript.showPending(text);
-    socket.submit({ type: "message.send", id, text });
+    socket.submit(replaces === null ? { type: "message.send", id, text } : { type: "turn.edit", id, turn: replaces, text });
+  }
+
+  /** The message that can be edited: the user's last one. */
+  function lastMessage() {
+    const turn = scroller.querySelector("[data-edit]")?.closest("[data-turn]");
+    return turn && { turn: Number(turn.dataset.turn), text: turn.querySelector(":scope > .message.user .body").textContent };
   }
 
   async function stopTurn() {
@@ -125,9 +133,13 @@ function startChat(page) {
       const text = transcript.lastReply(turn) || stream.textOf(turn);
       if (text) status.announce(`${say("assistantSaid")} ${text}`);
     },
-    "memory.changed"() {
+    "memory.changed"({ event }) {
       transcript.refreshQuietly({ news: false });
       panel.refresh();
+      if (event === "settings") list.refresh(); // it has the title and the policy
+    },
+    "title.changed"() {
+      list.refresh();
     },
     error({ code, message, id }) {
       if (id && id === mine?.id) {
@@ -166,13 +178,18 @@ function startChat(page) {
     panel,
     loginUrl: page.loginUrl,
     announce: status.announce,
-    onChanged: transcript.refresh,
+    onChanged(what) {
+      transcript.refresh();
+      if (what === "settings") list.refresh();
+    },
     onSignedOut: () => status.connection("signed-out"),
     onFailed: status.tell,
   });
 
   dressMarkdown(scroller);
-  linkParts();
+  linkParts({ reveal: transcript.reveal });
+  closeMenus(scroller);
+  scroller.addEventListener("click", (event) => event.target.closest("[data-edit]") && composer.edit());
   enableCopying({ onCopied: () => status.tell(say("copied")) });
   enableKeys({ isRunning: () => running !== null, onStop: stopTurn });
 }

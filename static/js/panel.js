@@ -1,30 +1,35 @@
-// The memory panel: fetched again when the memory changed; keeps what is opened and scrolled;
-// feeds the small bars and numbers beside the message field.
+// The memory panel: the tab that is shown is fetched again when the memory changed; what is opened,
+// scrolled or being written in it stays. Feeds the small bars and numbers beside the message field.
 
+import { createDrafts } from "./drafts.js";
+import { fitSettings } from "./settings.js";
+
+const NARROW = "(max-width: 52rem)"; // the panel is a sheet
+
+/** url: the fragment of the next request. */
 export function createPanel({ url, body }) {
+  const drafts = createDrafts(body);
+  const sheet = document.getElementById("panel");
   let kept = null;
   let held = false; // an act of the reader is under way; its answer is the panel
 
-  const view = () => body.querySelector("#context");
-  const isNext = () => !view()?.dataset.number;
-
-  function address() {
-    return isNext() ? url : `${url}?request=${view().dataset.number}`;
-  }
+  const view = () => body.querySelector("[data-tab]");
+  const isNext = () => view()?.dataset.tab === "context" && !view().dataset.number;
 
   function refresh() {
     if (held) return undefined;
+    if (drafts.isDirty()) return refreshGauge();
     // With a source of its own: requests without one share one queue, which keeps only the last.
-    const fetched = window.htmx.ajax("GET", address(), { source: body, target: body, swap: "innerHTML" });
-    if (!isNext()) refreshGauge();
-    return fetched;
+    return window.htmx.ajax("GET", view().dataset.url, { source: body, target: body, swap: "innerHTML" });
   }
 
-  /** While a past request is shown, the gauge still speaks of the next one. */
+  /** Whatever is shown, the gauge speaks of the next request. */
   async function refreshGauge() {
-    const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
-    if (!response.ok || response.redirected) return;
-    draw(new DOMParser().parseFromString(await response.text(), "text/html"));
+    const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" }).catch(() => null);
+    if (!response?.ok || response.redirected) return;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    draw(page);
+    if (page.querySelector("#context")?.dataset.revision !== view()?.dataset.revision) drafts.tellNewer();
   }
 
   function draw(source) {
@@ -42,18 +47,57 @@ export function createPanel({ url, body }) {
     if (forecast.textContent !== text) forecast.textContent = text;
   }
 
+  /** The tab links and the address say what is shown, so that the address is a link to it. */
+  function nameView() {
+    const { tab, address } = view().dataset;
+    for (const link of document.querySelectorAll("[data-tab-link]")) {
+      if (link.dataset.tabLink === tab) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    if (address !== location.pathname + location.search) history.replaceState(history.state, "", address + location.hash);
+  }
+
   body.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.target !== body) return;
+    if (event.target !== body || !event.detail.shouldSwap) return;
+    const { elt, path } = event.detail.requestConfig;
+    // Meanwhile the reader went elsewhere, or began to write.
+    if (elt === body && (path !== view()?.dataset.url || drafts.isDirty())) {
+      event.detail.shouldSwap = false;
+      refresh();
+      return;
+    }
+    drafts.keep(elt);
+    const open = Array.from(body.querySelectorAll("details[open][id]"));
     kept = {
+      tab: view()?.dataset.tab,
       top: view()?.scrollTop ?? 0,
-      open: Array.from(body.querySelectorAll("details[open][id]"), (details) => details.id),
+      open: open.filter((details) => !details.contains(elt)).map((details) => details.id),
+      byLink: elt.matches("a"),
     };
   });
   body.addEventListener("htmx:afterSwap", (event) => {
     if (event.target !== body || !kept) return;
     for (const id of kept.open) document.getElementById(id)?.setAttribute("open", "");
-    if (view()) view().scrollTop = kept.top;
+    drafts.restore();
+    fitSettings(body);
+    if (view() && view().dataset.tab === kept.tab) view().scrollTop = kept.top;
+    if (view()) nameView();
     if (isNext()) draw(document);
+    else if (!kept.byLink) refreshGauge();
+  });
+  // What the server refused is shown at its field, to whoever just tried to save.
+  body.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.xhr?.status === 422) body.querySelector("[aria-invalid='true']")?.focus();
+  });
+
+  body.addEventListener("change", () => fitSettings(body));
+  body.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-discard]");
+    if (!link) return;
+    event.preventDefault();
+    drafts.discard(link.closest("form"));
+    fitSettings(body);
+    refresh();
   });
 
   // Arrow keys step through the requests while one of the two arrows has the focus.
@@ -75,8 +119,17 @@ export function createPanel({ url, body }) {
     });
   }
 
+  function open() {
+    if (matchMedia(NARROW).matches && !sheet.matches(":popover-open")) sheet.showPopover();
+  }
+
+  document.addEventListener("click", (event) => event.target.closest("[data-open-panel]") && open());
+  fitSettings(body);
+  if (new URLSearchParams(location.search).has("tab")) open();
+
   return {
     refresh,
+    tab: () => view()?.dataset.tab ?? "",
     revision: () => view()?.dataset.revision ?? "",
     hold: (on) => { held = on; },
   };

@@ -41,7 +41,7 @@ export function createScroll({ scroller, pill, texts, onEnd, onTop }) {
 
   // Opening a summary at the end must not pull it away from the reader.
   scroller.addEventListener("click", (event) => {
-    if (event.target.closest("summary")) following = false;
+    if (event.target.closest("summary") && !event.target.closest(".more")) following = false;
   });
 
   pill.addEventListener("click", () => {

@@ -118,12 +118,23 @@ export function createTranscript({ scroller, pill, url, onSwap, onDivider, onErr
     loadOlder();
   });
 
+  async function reveal(id) {
+    for (let wait = fetching; wait; wait = fetching) await wait;
+    while (!document.getElementById(id) && items.querySelector("[data-load-older]")) {
+      const before = items.dataset.older;
+      await loadOlder();
+      if (items.dataset.older === before) break; // it failed, and said so
+    }
+    return document.getElementById(id);
+  }
+
   scroll.toEnd();
   const target = location.hash && document.getElementById(location.hash.slice(1));
   if (target && scroller.contains(target)) target.scrollIntoView({ block: "center" });
 
   return {
     refresh,
+    reveal,
     toEnd: scroll.toEnd,
     /** As `refresh`, but a reader who is further up is not disturbed, only told of news. */
     refreshQuietly({ news = true } = {}) {

@@ -31,7 +31,7 @@ OF_CONVERSATION = sorted(pattern.name for pattern in own_patterns(urls.conversat
 
 
 def address(name: str, pk: Any) -> str:
-    numbered = name in ("request_json", "turn_stop", "turn_retry")
+    numbered = "<int:" in str(PATTERNS[name].pattern)
     return reverse(name, args=[pk, 1] if numbered else [pk])
 
 

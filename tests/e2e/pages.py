@@ -124,6 +124,10 @@ class Chat:
 
     # The memory
 
+    def tab_link(self, name: str) -> Locator:
+        """The link of a tab of the panel."""
+        return self.page.locator(".tabs").get_by_role("link", name=name)
+
     def context(self, number: int | None = None) -> dict[str, Any]:
         """The next request, or the one with this number, as data."""
         part = f"requests/{number}/" if number else ""

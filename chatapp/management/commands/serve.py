@@ -59,6 +59,8 @@ class Command(BaseCommand):
     def _ready(self, server: Server, host: str, port: int) -> None:
         """Called in the running loop once the server listens."""
         self._loop = loop = asyncio.get_running_loop()
+        # Otherwise a frame that is too large drops the connection without saying why (1006).
+        server.ws_factory.failByDrop = False
 
         def end() -> None:
             # The turns first, so that what they wrote is stored, then the server.
