@@ -16,6 +16,7 @@ from memory import service, snapshots, versions
 from memory.core.budget import Budget
 from memory.core.planning import token_trigger
 from memory.core.policy import Policy, policy_from
+from memory.core.text import shorten
 from memory.core.window import Segment
 from memory.core.wire import body_hash, to_wire
 from memory.encodings import counter_for
@@ -23,6 +24,8 @@ from memory.models import Conversation, MemoryEvent, Request, usage_tokens
 
 # The width of the bar in its own units.
 BAR = 1000
+# Characters of a segment that its closed card shows.
+PREVIEW = 220
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,7 @@ def _cards(shown: Shown) -> list[dict[str, Any]]:
                 "why": words.segment_reason(segment, shown.policy),
                 "role": segment.message.role,
                 "text": segment.message.content,
+                "preview": shorten(_inner(segment), PREVIEW),
                 "tokens": segment.tokens,
                 "position": segment.message.position,
                 "version": segment.version,
@@ -215,6 +219,12 @@ def _cards(shown: Shown) -> list[dict[str, Any]]:
         )
         x += width
     return cards
+
+
+def _inner(segment: Segment) -> str:
+    """What a card shows while it is closed: of a memory part what its fence holds."""
+    text = segment.message.content
+    return text.partition(">\n")[2].rpartition("\n<")[0] if segment.version else text
 
 
 def _left_out(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
