@@ -28,7 +28,6 @@ def fork(*, conversation_id: UUID, position: int, title: str) -> Conversation:
         reply_reserve=source.reply_reserve,
         policy_data=source.policy_data,
         next_position=position + 1,
-        next_turn=source.next_turn,
         context_start=min(source.context_start, position + 1),
     )
     rows = source.messages.filter(active=True, position__lte=position).select_related("turn")
@@ -49,6 +48,8 @@ def fork(*, conversation_id: UUID, position: int, title: str) -> Conversation:
         row.pk, row.conversation, row.turn = None, copy, turns[row.turn_id]
         row._state.adding = True
         row.save(force_insert=True)
+    copy.next_turn = 1 + max(turn.number for turn in turns.values())
+    copy.save(update_fields=["next_turn"])
     _copy_summary(source, copy, position)
     return copy
 
