@@ -148,7 +148,7 @@ def test_ct_07_no_budget_is_below_one(window: int, reserve: int | None) -> None:
         assert budget.usable >= 1
         assert budget.reply_reserve >= 1
     else:
-        with pytest.raises(ValueError, match="^(window|reply_reserve) must be"):
+        with pytest.raises(ValueError, match=r"^(window|reply_reserve) must be"):
             budget_for(window, reserve)
 
 

@@ -209,6 +209,12 @@ def test_tc_15_a_cut_text_has_no_broken_characters(text: str) -> None:
         assert kept in whole, (limit, kept)
 
 
+def test_tc_15_more_accents_than_any_letter_has_are_cut_where_they_are() -> None:
+    """Looking for the edge of a character must not eat the text."""
+    text = "a" + "\u0301" * 60
+    assert shorten(text, 50) == text[:49] + "…"
+
+
 def _clusters(text: str) -> list[str]:
     """The beginnings of `text` that end between two characters as a reader sees them."""
     import re
