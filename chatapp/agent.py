@@ -22,6 +22,8 @@ from memory.core.text import clean
 from memory.models import Conversation, MemoryEvent, Turn, TurnState
 from memory.summarizer import CompletionFailed, Ladder
 
+# How often an empty reply is asked for again.
+EMPTY_RETRIES = 1
 # Characters of question and answer that a title is made of, and the longest one in tokens.
 TITLE_SOURCE = 1_000
 TITLE_TOKENS = 60
@@ -88,8 +90,8 @@ async def title_for(
     start = question[:TITLE_SOURCE], answer[:TITLE_SOURCE]
     try:
         async with asyncio.timeout(settings.SUMMARY_SECONDS):
-            request = prompts.title_request(*start)
-            completion = await provider.completer(model)(request, TITLE_TOKENS)
+            asked = prompts.title_request(*start)
+            completion = await provider.completer(model)(asked, TITLE_TOKENS)
     except (CompletionFailed, TimeoutError):
         return None
     return title_in(clean(completion.text)) if completion.finish == "stop" else None
@@ -107,10 +109,29 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
         if outcome.event:
             yield Changed(outcome.event)
         assembled = await assemble(conversation_id=conversation.pk, target=target)
+    for _attempt in range(1 + EMPTY_RETRIES):
+        said, end = False, Ended(TurnState.COMPLETE)
+        async with aclosing(request(turn, provider, assembled, target)) as steps:
+            async for step in steps:
+                if isinstance(step, Ended):
+                    end = step
+                else:
+                    said = said or isinstance(step, Piece)
+                    yield step
+        if said or end.state != TurnState.COMPLETE:
+            yield end
+            return
+    raise providers.ProviderError("empty")
+
+
+async def request(
+    turn: Turn, provider: Provider, assembled: service.Assembled, target: service.Target
+) -> AsyncGenerator[Step, None]:
+    """One request of a turn: its snapshot, and what comes back."""
     if assembled.window is None or assembled.body is None:
         raise assembled.error or WindowTooSmall("message", 0, 0)
-    request = await database_sync_to_async(snapshots.take)(
-        conversation_id=conversation.pk,
+    stored = await database_sync_to_async(snapshots.take)(
+        conversation_id=turn.conversation_id,
         turn=turn,
         window=assembled.window,
         options=dict(target.options),
@@ -125,7 +146,7 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
             match delta:
                 case providers.Sent(sha256):
                     await database_sync_to_async(snapshots.mark_sent)(
-                        request_id=request.pk, sha256=sha256
+                        request_id=stored.pk, sha256=sha256
                     )
                 case providers.Text(text):
                     yield Piece(text)
@@ -134,5 +155,5 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
                 case providers.Finish(reason):
                     state = STATES.get(reason, TurnState.COMPLETE)
     if usage:
-        await database_sync_to_async(snapshots.record_usage)(request_id=request.pk, usage=usage)
+        await database_sync_to_async(snapshots.record_usage)(request_id=stored.pk, usage=usage)
     yield Ended(state)

@@ -22,6 +22,7 @@ def turn_error(code: str, detail: str) -> str:
         "server": _("The model's server reported an error."),
         "refused": _("The model's server refused the request."),
         "stream": _("The connection broke before the reply was complete."),
+        "empty": _("The model answered with nothing, twice."),
         "internal": _("Something went wrong here. The log of the server says more."),
         "window-system_prompt": _("The system prompt alone is too large for the context window."),
         "window-message": _("This message is too large for the context window."),

@@ -21,7 +21,7 @@ export function createList({ list, url }) {
   return {
     refresh() {
       const query = document.getElementById("q").value;
-      return window.htmx.ajax("GET", `${url}?q=${encodeURIComponent(query)}`, { source: list, target: list, swap: "innerHTML" });
+      return window.htmx.ajax("GET", `${url}?q=${encodeURIComponent(query)}`, { source: list, target: list, swap: "innerHTML" }).catch(() => {});
     },
   };
 }

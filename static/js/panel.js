@@ -20,7 +20,8 @@ export function createPanel({ url, body }) {
     if (held) return undefined;
     if (drafts.isDirty()) return refreshGauge();
     // With a source of its own: requests without one share one queue, which keeps only the last.
-    return window.htmx.ajax("GET", view().dataset.url, { source: body, target: body, swap: "innerHTML" });
+    // Without a server nothing is fetched; the socket's next hello asks for it again.
+    return window.htmx.ajax("GET", view().dataset.url, { source: body, target: body, swap: "innerHTML" }).catch(() => {});
   }
 
   /** Whatever is shown, the gauge speaks of the next request. */

@@ -31,9 +31,11 @@ def order(pieces: int, seconds: float) -> str:
 
 @dataclass
 class Reading:
-    """A reply as it arrives: the milliseconds that each piece took from the server to here."""
+    """A reply as it arrives: when each piece was sent (microseconds), and the milliseconds that
+    it took from there to here."""
 
     text: str = ""
+    sent: list[int] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     _read: int = 0
 
@@ -42,6 +44,7 @@ class Reading:
         self.text += text
         for piece in PIECE.finditer(self.text, self._read):
             self._read = piece.end()
+            self.sent.append(int(piece[2]))
             self.latencies.append((now - int(piece[2])) / 1_000)
 
 

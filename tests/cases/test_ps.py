@@ -178,7 +178,7 @@ async def test_ps_15_a_provider_that_wants_its_reasoning_back_gets_it(
     [
         ([ends("content_filter")], "filtered", []),
         ([piece("par"), ends("content_filter")], "filtered", ["par"]),
-        ([STOP], "complete", []),
+        ([STOP], "failed", []),
     ],
     ids=["filtered", "filtered half way", "nothing"],
 )
@@ -187,7 +187,7 @@ async def test_ps_17_a_filtered_reply_is_not_an_empty_one(
     conversation: Conversation, client: Any,
 ) -> None:  # fmt: skip
     """Both were reported alike, and a filtered one was tried again in vain."""
-    scripted.replies = [events, events, "ok"] if state == "complete" else [events, "ok"]
+    scripted.replies = [events, events, "ok"] if state == "failed" else [events, "ok"]
     turn = await say(runner, conversation, "hello")
     assert turn.state == state
     assert [row.content async for row in Message.objects.filter(role="assistant")] == kept
@@ -203,8 +203,6 @@ async def test_ps_17_a_filtered_reply_is_not_an_empty_one(
 
 
 @database
-@pytest.mark.xfail(reason="no retries of the provider yet: an empty reply ends the turn",
-                   strict=True)  # fmt: skip
 async def test_ps_17_an_empty_reply_is_asked_for_once_more(
     runner: Any, scripted: Any, conversation: Conversation
 ) -> None:

@@ -135,9 +135,6 @@ def test_ui_06_text_from_right_to_left_begins_at_the_right(chat: Chat) -> None:
     expect(chat.page.locator("#title")).to_have_css("direction", "rtl")
 
 
-@pytest.mark.xfail(
-    reason="the whole reply has one direction, that of its first letter", strict=True
-)
 def test_ui_06_each_block_of_a_reply_takes_its_direction_from_its_text(chat: Chat) -> None:
     """A reply in two languages needs a direction for each of its blocks."""
     chat.ask(MIXED)
