@@ -1,7 +1,6 @@
 """A thousand open pages that say nothing: what each costs, and whether messages are answered."""
 
 import asyncio
-import gc
 import resource
 import socket
 import time
@@ -111,7 +110,6 @@ def run(folder: Path) -> None:
     with bare() as (process, port):
         print("  Channels only", end="")
         asyncio.run(closing(process, port))
-    gc.collect()
     with python("-m", "tests.bench.fakellm") as (_fake, port):
         address = f"http://127.0.0.1:{port}/v1"
         conversations = SOCKETS + WARM + 3

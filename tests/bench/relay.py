@@ -23,7 +23,7 @@ ROUNDS = 2
 # The search for the point from which on the application no longer keeps up; or, where STREAMS
 # are too many already, for the number with which it does.
 STEPS = (75, 100, 150, 200, 300)
-FEWER = (35, 25, 15)
+FEWER = (25, 15)
 TOO_LATE = 250.0
 BUSY = 0.95
 # Seconds over which the streams start: people do not all press Enter in the same moment.
@@ -173,8 +173,8 @@ def show(name: str, result: Streams) -> None:
         f"  first text {first.median:4.0f} ({first.high:4.0f})  CPU: {load}"
     )
     print(
-        f"  {'':<12} while all run: {steady} max {steady.most:.1f}; {result.replies} replies, {result.wrong} not exact, "
-        f"{result.gaps} gaps, {result.doubled} characters twice",
+        f"  {'':<12} while all run: {steady} max {steady.most:.1f}; {result.replies} replies, "
+        f"{result.wrong} not exact, {result.gaps} gaps, {result.doubled} characters twice",
         flush=True,
     )
 
