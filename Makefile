@@ -63,8 +63,8 @@ bench-setup: setup-dev
 # One resolution for all supported Pythons; uv only resolves, pip installs.
 lock: setup-dev
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet pyproject.toml --extra redis --extra postgres --group dev -o requirements-dev.txt
-	$(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet pyproject.toml -c requirements-dev.txt -o requirements.txt
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --quiet pyproject.toml --extra redis --extra postgres --group dev -o requirements-dev.txt
+	$(BIN)/uv pip compile --universal --python-version 3.11 --no-header --no-annotate --quiet pyproject.toml -c requirements-dev.txt -o requirements.txt
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -126,14 +126,16 @@ class ChatConsumer(AsyncWebsocketConsumer):
         return turn
 
     async def _resume(self, number: int) -> None:
-        """Send the reply so far: live where this process writes it, else as last saved."""
+        """Send the reply so far: live where this process writes it, else as it is stored."""
         assert self.conversation is not None
         await self._recover(self.conversation)
         turn = await self._turn(number)
         if turn is None:
             return
-        live = runner.get_runner().text_of(turn.pk)
-        await self._tell(TurnText(number, turn.partial if live is None else live, turn.state))
+        text, state = runner.get_runner().text_of(turn.pk), turn.state
+        if text is None:
+            text, state = await database_sync_to_async(store.reply_of)(turn_id=turn.pk)
+        await self._tell(TurnText(number, text, state))
 
     async def _recover(self, conversation: Conversation) -> None:
         """Mark a turn that its process left behind, and tell every page."""

@@ -35,6 +35,7 @@ class Live:
     phase: str = "waiting"
     since: float = field(default_factory=time.monotonic)
     stopping: bool = False
+    done: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -70,10 +71,11 @@ class Live:
         """Flush text at once, or 40 ms after the last; save it once a second, give signs of life
         every two.
 
-        Endless; yields after each save whether a stop was asked for.
+        Goes on until `done`; yields after each save whether a stop was asked for. It is ended, not
+        cancelled: that could lose the frame that is just on its way.
         """
         saved = told = flushed = time.monotonic()
-        while True:
+        while not self.done:
             try:
                 async with asyncio.timeout(SAVE):
                     await self.news.wait()

@@ -188,8 +188,7 @@ class Runner:
             code = ""
             state = TurnState.STOPPED if live.stopping else TurnState.INTERRUPTED
         finally:
-            beat.cancel()
-            await asyncio.shield(self._finish(live, state, code, detail))
+            await asyncio.shield(self._finish(live, beat, state, code, detail))
         if state == TurnState.COMPLETE:
             await self._entitle(live)
             await self._compact_after(live)
@@ -206,7 +205,9 @@ class Runner:
             case agent.Changed(event):
                 await self._tell_memory(live.conversation_id, event)
 
-    async def _finish(self, live: Live, state: TurnState, code: str, detail: str) -> None:
+    async def _finish(
+        self, live: Live, beat: asyncio.Task[None], state: TurnState, code: str, detail: str
+    ) -> None:
         """Store the end of the turn, then tell it: whoever fetches after the frame sees it."""
         counter = counter_for(target_for(live.turn.conversation.model).model)
         reply = None
@@ -225,6 +226,9 @@ class Runner:
             logger.info("turn %s was deleted while it ran", live.turn.pk)
         finally:
             self._live.pop(live.turn.pk, None)
+            live.done = True
+            live.news.set()
+        await asyncio.gather(beat, return_exceptions=True)
         await live.flush()
         await live.tell(TurnEnded(live.turn.number, state, len(live.text), code))
 

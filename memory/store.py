@@ -191,6 +191,16 @@ def save_partial(*, turn_id: int, partial: str) -> bool:
     return Turn.objects.filter(pk=turn_id, stop_requested=True).exists()
 
 
+def reply_of(*, turn_id: int) -> tuple[str, str]:
+    """The reply of a turn as stored, and the turn's state: what was last saved of a running one,
+    the whole of one that has ended."""
+    turn = Turn.objects.get(pk=turn_id)
+    if turn.is_running:
+        return turn.partial, turn.state
+    last = turn.messages.filter(role="assistant").order_by("-position").first()
+    return (last.content if last else ""), turn.state
+
+
 def request_stop(*, turn_id: int) -> None:
     """Flag a running turn for its owner, whichever process that is."""
     Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING).update(stop_requested=True)

@@ -113,6 +113,15 @@ async def test_a_page_opened_in_the_middle_gets_all_of_the_reply(
     await again.socket.disconnect()
 
 
+async def test_a_resume_after_the_end_gives_the_whole_reply(page: Page, scripted: Any) -> None:
+    scripted.replies = ["all of it"]
+    await page.send(type="message.send", id="m1", text="hello")
+    await page.until("turn.ended")
+    await page.send(type="turn.resume", turn=1)
+    answer = await page.until("turn.text")
+    assert (answer["text"], answer["state"]) == ("all of it", "complete")
+
+
 async def test_stop_is_heard_while_the_reply_is_written(page: Page, scripted: Any) -> None:
     scripted.replies, scripted.pause = ["x" * 1000], 0.05
     await page.send(type="message.send", id="m1", text="hello")
