@@ -36,7 +36,7 @@ $(VENV)/dev.stamp: requirements-dev.txt | $(VENV)/bin/python
 	@$(BIN)/python manage.py catalogue
 
 test: setup-dev
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup-dev
 	$(BIN)/ruff format --check .

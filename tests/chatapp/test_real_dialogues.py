@@ -13,7 +13,7 @@ from memory import snapshots
 from memory.models import Conversation, MemoryEvent, Message, Request, Summary, Turn
 from tests.chatapp.helpers import say
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data, pytest.mark.long]
 
 
 def pairs(file: Path) -> list[tuple[str, str]]:

@@ -27,6 +27,7 @@ def listens(url: str) -> bool:
 
 
 @pytest.mark.services
+@pytest.mark.long
 def test_turns_sockets_and_memory_on_postgresql_and_redis() -> None:
     for url in (POSTGRES, REDIS):
         need("SERVICES", listens(url), f"nothing listens on {urlsplit(url).netloc}")
