@@ -49,6 +49,7 @@ def test_the_secret_key_is_made_once_and_readable_by_its_owner_only(tmp_path: Pa
     assert [path.name for path in file.parent.iterdir()] == ["key"]
 
 
+@pytest.mark.django_db  # from Django 6.1 on, checks look at the database
 def test_an_address_without_a_model_is_refused_before_serving(settings: Any) -> None:
     settings.LLM_BASE_URL = "http://127.0.0.1:1/v1"
     with pytest.raises(SystemCheckError, match="LLM_MODEL is not"):
@@ -72,6 +73,7 @@ def test_production_settings_pass_the_deployment_check(tmp_path: Path) -> None:
     assert "no issues (2 silenced)" in done.stdout
 
 
+@pytest.mark.django_db  # from Django 6.1 on, checks look at the database
 def test_several_processes_need_a_shared_layer(settings: Any) -> None:
     settings.PROCESSES = 2
     with pytest.raises(SystemCheckError, match="PROCESSES is over 1"):
