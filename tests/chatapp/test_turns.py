@@ -16,6 +16,19 @@ from tests.conftest import until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+async def begun(runner: Any, conversation: Conversation) -> Turn:
+    """A running turn of which the first piece has come."""
+    turn, _new = await runner.start_turn(
+        conversation_id=conversation.pk, model="", client_id="1", text="go"
+    )
+
+    async def written() -> bool:
+        return bool(runner.text_of(turn.pk))
+
+    await until(written)
+    return turn
+
+
 async def test_a_turn_stores_question_and_reply(
     runner: Any, scripted: Any, conversation: Conversation
 ) -> None:
@@ -62,14 +75,7 @@ async def test_stop_keeps_the_partial_reply(
     runner: Any, scripted: Any, conversation: Conversation
 ) -> None:
     scripted.replies, scripted.hold = ["partial"], asyncio.Event()
-    turn, _new = await runner.start_turn(
-        conversation_id=conversation.pk, model="", client_id="1", text="go"
-    )
-
-    async def written() -> bool:
-        return bool(runner.text_of(turn.pk))
-
-    await until(written)
+    turn = await begun(runner, conversation)
     await runner.stop_and_wait(turn)
     await turn.arefresh_from_db()
     assert turn.state == TurnState.STOPPED
@@ -107,14 +113,7 @@ async def test_the_runner_ends_its_turns_with_what_was_written(
     runner: Any, scripted: Any, conversation: Conversation
 ) -> None:
     scripted.replies, scripted.hold = ["partial"], asyncio.Event()
-    turn, _new = await runner.start_turn(
-        conversation_id=conversation.pk, model="", client_id="1", text="go"
-    )
-
-    async def written() -> bool:
-        return bool(runner.text_of(turn.pk))
-
-    await until(written)
+    turn = await begun(runner, conversation)
     await runner.close()
     await turn.arefresh_from_db()
     assert turn.state == TurnState.INTERRUPTED
