@@ -12,7 +12,7 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 
-from memory import store, summarizer, versions
+from memory import reading, summarizer, versions
 from memory.core import prompts
 from memory.core.groups import group
 from memory.core.messages import Message
@@ -75,7 +75,7 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
     conversation = Conversation.objects.get(pk=conversation_id)
     counter = counter_for(target.model)
     policy = conversation.policy
-    loaded = store.load(conversation=conversation, policy=policy, counter=counter)
+    loaded = reading.load(conversation=conversation, policy=policy, counter=counter)
     summary = None
     if loaded.summary:
         row = loaded.summary

@@ -19,7 +19,8 @@ from memory.core.policy import Policy
 from memory.core.window import Segment, Window
 from memory.core.wire import body_hash, canonical, to_wire
 from memory.models import Blob, Conversation, Request, Turn
-from memory.store import core_messages, locked
+from memory.reading import core_messages
+from memory.store import locked
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ Everything here is synchronous and keyword-only; callers on an event loop cross 
 `database_sync_to_async`. No function calls a model.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +13,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from memory.core.messages import Message as CoreMessage
-from memory.core.policy import Policy, policy_from
+from memory.core.policy import policy_from
 from memory.core.text import shorten
-from memory.core.tokens import Counter, message_tokens
+from memory.core.tokens import message_tokens
 from memory.encodings import counter_for
-from memory.models import Conversation, MemoryEvent, Message, Summary, Turn, TurnState
+from memory.models import Conversation, MemoryEvent, Message, Turn, TurnState
 
 # Characters of the first message that become the title.
 TITLE_LENGTH = 60
@@ -33,20 +33,6 @@ class IdReused(Exception):
 
 class NotLast(Exception):
     """Only the last turn of a conversation can be run again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The stored context of a conversation: what the memory works on.
-
-    `prior` are the messages after the summary and before the running turn, `current` those of the
-    running turn.
-    """
-
-    conversation: Conversation
-    summary: Summary | None
-    prior: tuple[CoreMessage, ...]
-    current: tuple[CoreMessage, ...]
 
 
 def locked(conversation_id: UUID) -> Conversation:
@@ -277,44 +263,3 @@ def recover_conversation(*, conversation_id: UUID) -> Turn | None:
 def running_turn(*, conversation_id: UUID) -> Turn | None:
     """The turn that is running, if any."""
     return Turn.objects.filter(conversation_id=conversation_id, state=TurnState.RUNNING).first()
-
-
-def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loaded:
-    """The messages that the next request may need, in a constant number of queries.
-
-    Only what lies after the context start and the active summary is read; a policy that leaves
-    older messages out reads no more than it can keep.
-    """
-    summary = conversation.active_summary() if policy.older == "summary" else None
-    start = max(conversation.context_start, summary.last_position + 1 if summary else 0)
-    rows = Message.objects.filter(conversation=conversation, active=True)
-    if policy.older == "leave-out" and policy.keep_messages is not None:
-        counting = rows.filter(counts=True, position__gte=start).order_by("-position")
-        newest = counting.values_list("position", flat=True)
-        # Two more than can be kept: the current user message, and the first one left out.
-        edge = list(newest[policy.keep_messages + 1 : policy.keep_messages + 2])
-        start = edge[0] if edge else start
-    # One lower bound only: of two, SQLite searches by the first and reads all that lies between.
-    rows = rows.filter(position__gte=start)
-    running = running_turn(conversation_id=conversation.pk)
-    number = running.number if running else 0
-    messages = [_current(row, counter) for row in rows.select_related("turn").order_by("position")]
-    return Loaded(
-        conversation,
-        summary,
-        tuple(message for message in messages if message.turn != number),
-        tuple(message for message in messages if message.turn == number),
-    )
-
-
-def _current(row: Message, counter: Counter) -> CoreMessage:
-    """The row as a value, counted anew if it was counted with another encoding."""
-    if row.encoding != counter.name:
-        row.tokens = message_tokens(row.to_core(row.turn.number), counter)
-    return row.to_core(row.turn.number)
-
-
-def core_messages(*, conversation_id: UUID, positions: Sequence[int]) -> dict[int, CoreMessage]:
-    """The messages at these positions, active or not, by position."""
-    rows = Message.objects.filter(conversation_id=conversation_id, position__in=positions)
-    return {row.position: row.to_core(row.turn.number) for row in rows.select_related("turn")}

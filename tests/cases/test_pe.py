@@ -13,7 +13,7 @@ from django.db import OperationalError, connection
 from django.urls import reverse
 from django.utils import timezone
 
-from memory import store, versions
+from memory import reading, versions
 from memory.models import Conversation, Message, Summary, Turn
 from tests.builders import history, reply, user
 from tests.cases.raw import STOP, aassembled, assembled, piece, positions, store_history
@@ -243,7 +243,7 @@ async def test_pe_11_a_failed_load_is_an_error_and_overwrites_nothing(
     """A failed load was shown as an empty chat, and the next save made it one."""
     await sync_to_async(fill)(conversation, 3)
     before = await messages_of(conversation)
-    load = store.load
+    load = reading.load
 
     def broken(**_more: Any) -> Any:
         raise OperationalError("the disk is away")
@@ -251,12 +251,12 @@ async def test_pe_11_a_failed_load_is_an_error_and_overwrites_nothing(
     client.raise_request_exception = False
     await sync_to_async(client.force_login)(conversation.owner)
     url = reverse("conversation", args=[conversation.pk])
-    monkeypatch.setattr(store, "load", broken)
+    monkeypatch.setattr(reading, "load", broken)
     page = await sync_to_async(client.get)(url)
     assert page.status_code == 500
     turn = await say(runner, conversation, "hello?")
     assert (turn.state, turn.error_code) == ("failed", "internal")
-    monkeypatch.setattr(store, "load", load)
+    monkeypatch.setattr(reading, "load", load)
     assert (await messages_of(conversation))[:6] == before
     page = await sync_to_async(client.get)(url)
     assert page.status_code == 200
