@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -56,40 +56,37 @@ class Live:
             self.told += len(piece)
             await self.tell(TurnDelta(self.turn.number, offset, piece))
 
-    async def save(self) -> bool:
-        """Save the reply so far; returns whether a stop was asked for in another process."""
-        try:
-            stop: bool = await database_sync_to_async(store.save_partial)(
-                turn_id=self.turn.pk, partial=self.text
-            )
-        except DatabaseError:
-            logger.warning("the reply so far could not be saved; trying again", exc_info=True)
-            return False
-        return stop
+    async def beats(self) -> None:
+        """Flush text at once, or 40 ms after the last; give signs of life every two seconds.
 
-    async def beats(self) -> AsyncGenerator[bool, None]:
-        """Flush text at once, or 40 ms after the last; save it once a second, give signs of life
-        every two.
-
-        Goes on until `done`; yields after each save whether a stop was asked for. It is ended, not
-        cancelled: that could lose the frame that is just on its way.
+        Goes on until `done`. It is ended, not cancelled: that could lose the frame that is just on
+        its way.
         """
-        saved = told = flushed = time.monotonic()
+        told = flushed = time.monotonic()
         while not self.done:
             try:
-                async with asyncio.timeout(SAVE):
+                async with asyncio.timeout(told + STATUS - time.monotonic()):
                     await self.news.wait()
+            except TimeoutError:
+                pass
+            else:
                 await asyncio.sleep(flushed + FLUSH - time.monotonic())
                 await self.flush()
                 flushed = time.monotonic()
-            except TimeoutError:
-                pass
             now = time.monotonic()
-            if now - saved >= SAVE:
-                saved = now
-                yield await self.save()
             if now - told >= STATUS:
                 told = now
                 seconds = int(now - self.since)
                 await self.tell(TurnStatus(self.turn.number, self.phase, seconds))
                 await self.tell(TurnTick(self.turn.number, self.told))
+
+
+async def save(lives: Iterable[Live]) -> frozenset[int]:
+    """Save the replies so far of all turns at once; the ids of those that another process wants
+    to stop."""
+    partials = {live.turn.pk: live.text for live in lives}
+    try:
+        return await database_sync_to_async(store.save_partials)(partials=partials)
+    except DatabaseError:
+        logger.warning("the replies so far could not be saved; trying again", exc_info=True)
+        return frozenset()

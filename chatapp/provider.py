@@ -7,7 +7,7 @@ Without any setting the transport is the demo model.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ import openai
 from django.conf import settings
 
 from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
+from chatapp.sse import Decoder, EventTooLong, ServerEvent
 from memory.core.wire import body_hash
 from memory.encodings import counter_for
 from memory.service import Target
@@ -148,48 +149,30 @@ class Provider:
         hashes: list[str] = []
         _sent.set(hashes)
         announced = False
+        deadline = asyncio.get_running_loop().time() + settings.LLM_TOTAL_SECONDS
         try:
-            async with (
-                asyncio.timeout(settings.LLM_TOTAL_SECONDS),
+            async with AsyncExitStack() as stack:
                 # As `extra_body`: typed arguments are walked through part by part before they are
                 # sent, 0.4 ms of the event loop for each message.
-                self._client.chat.completions.with_streaming_response.create(
+                asking = self._client.chat.completions.with_streaming_response.create(
                     model=body["model"], messages=[], extra_body=body
-                ) as response,
-            ):
+                )
+                # Never around a `yield`: it would end what the reader of the stream is just doing.
+                async with asyncio.timeout_at(deadline):
+                    response = await stack.enter_async_context(asking)
                 yield Sent(hashes[-1])
                 announced = True
-                source = httpx2.EventSource(response.http_response)
-                async with aclosing(self._events(source)) as deltas:
+                async with aclosing(_deltas(response.http_response, deadline)) as deltas:
                     async for delta in deltas:
                         yield delta
             return
         except TimeoutError:
             failure = ProviderError("timeout")
-        except (openai.OpenAIError, httpx2.HTTPError) as error:
+        except (openai.OpenAIError, httpx2.HTTPError, EventTooLong) as error:
             failure = as_provider_error(error)
         if hashes and not announced and failure.code != "connect":
             yield Sent(hashes[-1])
         raise failure
-
-    async def _events(self, source: httpx2.EventSource) -> AsyncGenerator[Delta, None]:
-        finished = False
-        events = aiter(source)
-        while True:
-            try:
-                async with asyncio.timeout(settings.LLM_IDLE_SECONDS):
-                    event = await anext(events)
-            except StopAsyncIteration:
-                break
-            if event.data.strip() == "[DONE]":
-                break
-            if not event.data.strip():
-                continue
-            for delta in parse(event.event, event.data):
-                finished = finished or isinstance(delta, Finish)
-                yield delta
-        if not finished:
-            raise ProviderError("stream", "the stream ended before the reply did")
 
     def completer(self, model: str) -> Complete:
         """A function that asks `model` for one whole answer, for the summariser."""
@@ -211,6 +194,44 @@ class Provider:
             return completion_from(data, model)
 
         return complete
+
+
+async def _deltas(response: httpx2.Response, deadline: float) -> AsyncGenerator[Delta, None]:
+    """What a stream says, up to its end. Raises ProviderError."""
+    finished = False
+    async with aclosing(_events(response, deadline)) as events:
+        async for event in events:
+            data = event.data.strip()
+            if data == "[DONE]":
+                break
+            if not data:
+                continue
+            for delta in parse(event.type, data):
+                finished = finished or isinstance(delta, Finish)
+                yield delta
+    if not finished:
+        raise ProviderError("stream", "the stream ended before the reply did")
+
+
+async def _events(response: httpx2.Response, deadline: float) -> AsyncGenerator[ServerEvent, None]:
+    """The events of a response. Raises ProviderError, and TimeoutError at the deadline or where
+    nothing comes for too long."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "text/event-stream":
+        raise ProviderError("stream", f"not an event stream but {kind or 'of no type'}")
+    decoder, chunks = Decoder(), response.aiter_bytes()
+    loop, patience = asyncio.get_running_loop(), settings.LLM_FIRST_TOKEN_SECONDS
+    while True:
+        try:
+            async with asyncio.timeout_at(min(deadline, loop.time() + patience)):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            break
+        patience = settings.LLM_IDLE_SECONDS
+        for event in decoder.feed(chunk):
+            yield event
+    for event in decoder.end():
+        yield event
 
 
 def completion_from(data: Any, model: str) -> Completion:

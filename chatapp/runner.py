@@ -26,7 +26,7 @@ from chatapp.events import (
     TurnStarted,
     broadcast,
 )
-from chatapp.live import Live
+from chatapp.live import SAVE, Live, save
 from chatapp.provider import Provider, ProviderError, target_for
 from memory import service, store
 from memory.core.messages import Message
@@ -53,6 +53,7 @@ class Runner:
         self._listening = False
         self._channel = ""
         self._listener: asyncio.Task[None] | None = None
+        self._keeper: asyncio.Task[None] | None = None
 
     # Starting and stopping
 
@@ -85,6 +86,8 @@ class Runner:
         if new:
             live = Live(turn, conversation_id, question=text or "")
             self._live[turn.pk] = live
+            if self._keeper is None or self._keeper.done():
+                self._keeper = self._spawn(self._keep())
             # Before the task runs, so that no page hears of text before it hears of the turn.
             await live.tell(TurnStarted(turn.number, client_id))
             live.task = self._spawn(self._run(live))
@@ -160,7 +163,7 @@ class Runner:
 
     async def settled(self) -> None:
         """Wait until no turn runs and nothing is done after one."""
-        running = [task for task in self._tasks if task is not self._listener]
+        running = self._tasks - {self._listener, self._keeper}
         await asyncio.gather(*running, return_exceptions=True)
 
     def text_of(self, turn_id: int) -> str | None:
@@ -172,7 +175,7 @@ class Runner:
 
     async def _run(self, live: Live) -> None:
         state, code, detail = TurnState.FAILED, "internal", ""
-        beat = asyncio.create_task(self._beat(live))
+        beat = asyncio.create_task(live.beats())
         try:
             async with aclosing(agent.run_turn(live.turn, self.provider)) as steps:
                 async for step in steps:
@@ -243,11 +246,12 @@ class Runner:
         ):
             await live.tell(TitleChanged(title))
 
-    async def _beat(self, live: Live) -> None:
-        """Keep the pages and the database up with a turn while it runs."""
-        async for stop in live.beats():
-            if stop:
-                self._cancel(live.turn.pk)
+    async def _keep(self) -> None:
+        """Save what the running turns have written, all at once, as long as there are any."""
+        while self._live:
+            await asyncio.sleep(SAVE)
+            for turn_id in await save(list(self._live.values())):
+                self._cancel(turn_id)
 
     async def _compact_after(self, live: Live) -> None:
         """Compact in the background, if the policy says so."""

@@ -69,7 +69,8 @@ TEMPLATES = [
 
 DATABASES: dict[str, Any] = {
     "default": dj_database_url.parse(
-        env.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'palimpsest.sqlite3'}")
+        env.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'palimpsest.sqlite3'}"),
+        conn_health_checks=True,
     )
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
@@ -90,7 +91,7 @@ CHANNEL_LAYERS: dict[str, Any] = {
         "CONFIG": {"hosts": [REDIS_URL], "capacity": 1_000},
     }
     if REDIS_URL
-    else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1_000}}
+    else {"BACKEND": "chatapp.layers.MemoryLayer", "CONFIG": {"capacity": 1_000}}
 }
 # How many processes serve this application; more than one needs REDIS_URL and PostgreSQL.
 PROCESSES = env.number("PROCESSES", 1, least=1)

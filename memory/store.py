@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from memory.core.messages import Message as CoreMessage
@@ -169,12 +169,20 @@ def append(conversation: Conversation, turn: Turn, message: CoreMessage, encodin
     return row
 
 
-def save_partial(*, turn_id: int, partial: str) -> bool:
-    """Save the reply so far with a sign of life; returns whether a stop was asked for."""
-    Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING).update(
-        partial=partial, heartbeat_at=timezone.now()
-    )
-    return Turn.objects.filter(pk=turn_id, stop_requested=True).exists()
+@transaction.atomic
+def save_partials(*, partials: Mapping[int, str]) -> frozenset[int]:
+    """Save the replies so far of running turns, by the turns' ids, with a sign of life of each;
+    returns those for which a stop was asked."""
+    running = Turn.objects.filter(pk__in=partials, state=TurnState.RUNNING)
+    with connection.cursor() as cursor:
+        # By hand: `bulk_update` takes a thousand times as long over building its statement, and
+        # the interpreter with it.
+        cursor.executemany(
+            f"UPDATE {Turn._meta.db_table} SET partial = %s WHERE id = %s AND state = %s",
+            [(text, number, TurnState.RUNNING.value) for number, text in partials.items()],
+        )
+    running.update(heartbeat_at=timezone.now())
+    return frozenset(running.filter(stop_requested=True).values_list("pk", flat=True))
 
 
 def reply_of(*, turn_id: int) -> tuple[str, str]:

@@ -32,6 +32,7 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.status = 200
+        self.kind = "text/event-stream"
         self.body = b""
         self.size = 65_536
         self.hang = False
@@ -48,7 +49,7 @@ class FakeServer:
                 if line.lower().startswith("content-length:")
             )
             self.requests.append(json.loads(await reader.readexactly(length)))
-            kind = "text/event-stream" if self.status == 200 else "application/json"
+            kind = self.kind if self.status == 200 else "application/json"
             writer.write(
                 f"HTTP/1.1 {self.status} X\r\ncontent-type: {kind}\r\n"
                 "transfer-encoding: chunked\r\n\r\n".encode()

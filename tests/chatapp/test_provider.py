@@ -1,5 +1,7 @@
 """The provider over a real connection: what servers send, and what becomes of it."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -170,6 +172,38 @@ async def test_a_server_that_falls_silent_times_out(
     with pytest.raises(ProviderError) as caught:
         await read(provider)
     assert caught.value.code == "timeout"
+
+
+async def test_the_first_token_may_take_longer_than_the_next(
+    server: FakeServer, provider: Provider, settings: Any
+) -> None:
+    settings.LLM_FIRST_TOKEN_SECONDS, settings.LLM_IDLE_SECONDS = 0.05, 60
+    server.body, server.hang = b"", True
+    with pytest.raises(ProviderError) as caught:
+        await read(provider)
+    assert caught.value.code == "timeout"
+
+
+async def test_the_last_deadline_ends_the_stream_and_not_its_reader(
+    server: FakeServer, provider: Provider, settings: Any
+) -> None:
+    settings.LLM_TOTAL_SECONDS = 0.2
+    server.body, server.hang = b"data: " + json.dumps(text("par")).encode() + b"\n\n", True
+    seen: list[Any] = []
+    with pytest.raises(ProviderError) as caught:
+        async for delta in provider.stream({"model": "m", "messages": []}):
+            seen.append(delta)
+            if isinstance(delta, Text):
+                await asyncio.sleep(0.4)
+                seen.append("slept")
+    assert seen[-2:] == [Text("par"), "slept"]
+    assert caught.value.code == "timeout"
+
+
+async def test_an_answer_that_is_no_stream_is_told(server: FakeServer, provider: Provider) -> None:
+    server.kind, server.body = "text/html", b"<html>a captive portal</html>"
+    with pytest.raises(ProviderError, match="stream"):
+        await read(provider)
 
 
 async def test_a_server_that_is_not_there_is_told(settings: Any) -> None:

@@ -1,11 +1,13 @@
 """A turn from the runner's side: claimed, run, stored, told."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
+from django.utils import timezone
 
 from chatapp.runner import Runner
 from memory import snapshots, store
@@ -94,6 +96,36 @@ async def test_stop_reaches_a_turn_of_another_process(
     assert await elsewhere.stop_and_wait(await Turn.objects.aget(pk=turn.pk))
     await turn.arefresh_from_db()
     assert turn.state == TurnState.STOPPED
+
+
+async def test_the_replies_so_far_are_saved_while_they_run(
+    runner: Any, scripted: Any, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chatapp.runner.SAVE", 0.02)
+    scripted.replies, scripted.hold = ["partial"], asyncio.Event()
+    turn = await begun(runner, conversation)
+    await Turn.objects.filter(pk=turn.pk).aupdate(heartbeat_at=timezone.now() - timedelta(hours=1))
+    stored = Turn.objects.filter(pk=turn.pk, partial="p", stop_requested=False)
+
+    async def saved() -> bool:
+        return await stored.filter(heartbeat_at__gt=timezone.now() - timedelta(minutes=1)).aexists()
+
+    await until(saved)
+    await sync_to_async(store.request_stop)(turn_id=turn.pk)
+    await runner.settled()
+    await turn.arefresh_from_db()
+    assert turn.state == TurnState.STOPPED
+
+
+@pytest.mark.django_db
+def test_a_late_save_does_not_touch_a_turn_that_has_ended(conversation: Conversation) -> None:
+    turns = [
+        Turn.objects.create(conversation=conversation, number=n, client_id=str(n), state=state)
+        for n, state in ((1, TurnState.COMPLETE), (2, TurnState.RUNNING))
+    ]
+    partials = {turn.pk: "late" for turn in turns} | {10**9: "deleted"}
+    assert store.save_partials(partials=partials) == frozenset()
+    assert [turn.partial for turn in Turn.objects.order_by("number")] == ["", "late"]
 
 
 async def test_a_lost_layer_costs_frames_and_nothing_else(
