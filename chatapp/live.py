@@ -86,7 +86,8 @@ async def save(lives: Iterable[Live]) -> frozenset[int]:
     to stop."""
     partials = {live.turn.pk: live.text for live in lives}
     try:
-        return await database_sync_to_async(store.save_partials)(partials=partials)
+        stops: frozenset[int] = await database_sync_to_async(store.save_partials)(partials=partials)
     except DatabaseError:
         logger.warning("the replies so far could not be saved; trying again", exc_info=True)
         return frozenset()
+    return stops

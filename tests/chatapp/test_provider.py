@@ -190,12 +190,16 @@ async def test_the_last_deadline_ends_the_stream_and_not_its_reader(
     settings.LLM_TOTAL_SECONDS = 0.2
     server.body, server.hang = b"data: " + json.dumps(text("par")).encode() + b"\n\n", True
     seen: list[Any] = []
-    with pytest.raises(ProviderError) as caught:
-        async for delta in provider.stream({"model": "m", "messages": []}):
+
+    async def slowly() -> None:
+        async for delta in provider.stream(BODY):
             seen.append(delta)
             if isinstance(delta, Text):
                 await asyncio.sleep(0.4)
                 seen.append("slept")
+
+    with pytest.raises(ProviderError) as caught:
+        await slowly()
     assert seen[-2:] == [Text("par"), "slept"]
     assert caught.value.code == "timeout"
 

@@ -79,12 +79,10 @@ def test_it_agrees_with_the_client_library(stream: bytes) -> None:
     assert ours == [(kind or "message", data) for kind, data in asyncio.run(theirs()) if data]
 
 
-def test_an_event_without_an_end_is_given_up() -> None:
+@pytest.mark.parametrize("piece", [b"x" * 1_000_000, b"data: " + b"x" * 1_000_000 + b"\n"])
+def test_an_event_without_an_end_is_given_up(piece: bytes) -> None:
     decoder = Decoder()
+    for _ in range(MAX_EVENT // 1_000_000):
+        decoder.feed(piece)
     with pytest.raises(EventTooLong):
-        for _ in range(MAX_EVENT // 1_000_000 + 1):
-            decoder.feed(b"x" * 1_000_000)
-    decoder = Decoder()
-    with pytest.raises(EventTooLong):
-        for _ in range(MAX_EVENT // 1_000_000 + 1):
-            decoder.feed(b"data: " + b"x" * 1_000_000 + b"\n")
+        decoder.feed(piece)
