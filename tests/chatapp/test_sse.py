@@ -1,6 +1,7 @@
 """Reading a stream of events, however its bytes are cut."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -58,7 +59,7 @@ PARTS = st.sampled_from([b"data: ", b"a", b"\r", b"\n", "é好".encode(), b":", 
 def test_where_the_bytes_are_cut_makes_no_difference(stream: bytes, data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=6).map(sorted))
     edges = [0, *cuts, len(stream)]
-    pieces = [stream[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [stream[start:end] for start, end in itertools.pairwise(edges)]
     assert read(*pieces) == read(stream)
 
 
