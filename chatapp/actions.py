@@ -3,10 +3,14 @@
 Turns are usually started over the socket; the forms here do the same for a page without scripts.
 """
 
+from collections.abc import Callable
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
+from django.contrib import messages
+from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -17,28 +21,51 @@ from chatapp.access import conversation_for
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.provider import target_for
 from chatapp.views import show_tab, tab_address, tab_named
-from chatapp.words import edit_refused, start_refused
+from chatapp.words import edit_refused, nothing_folded, start_refused
 from memory import service, store, versions
 from memory.core.text import clean
 from memory.fork import fork
-from memory.models import Conversation, MemoryEvent, Message, Summary
+from memory.models import Conversation, MemoryEvent
+
+Changed = TypeVar("Changed")
+
+
+async def _own(request: HttpRequest, conversation_id: UUID) -> Conversation:
+    """The conversation, if it belongs to who asks. Raises Http404 otherwise."""
+    user = await request.auser()
+    found: Conversation = await database_sync_to_async(conversation_for)(user, conversation_id)
+    return found
+
+
+async def _of_conversation(change: Callable[..., Changed], **arguments: Any) -> Changed:
+    """Make a change of the database that names a message or a version. Raises Http404 where the
+    conversation has no such one."""
+    try:
+        changed: Changed = await database_sync_to_async(change)(**arguments)
+    except ObjectDoesNotExist as error:
+        raise Http404 from error
+    return changed
+
+
+async def _stop(found: Conversation, number: int | None = None) -> None:
+    """Stop the running turn (only the one with this number, if given) and wait for its end."""
+    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
+    if running is not None and number in (None, running.number):
+        await runner.get_runner().stop_and_wait(running)
 
 
 @require_http_methods(["GET", "POST"])
 async def conversation_delete(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Ask, then delete the conversation with everything that was stored of it."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    found = await _own(request, conversation_id)
     if request.method == "GET":
         context = {"conversation": found}
         page: HttpResponse = await database_sync_to_async(render)(
             request, "chat/delete.html", context
         )
         return page
-    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
-    if running is not None:
-        await runner.get_runner().stop_and_wait(running)
-    await found.adelete()
+    await _stop(found)
+    await database_sync_to_async(store.delete_conversation)(conversation_id=found.pk)
     return redirect("home")
 
 
@@ -82,8 +109,7 @@ async def _start(
     text: str | None,
     replaces: int | None,
 ) -> HttpResponse:
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    found = await _own(request, conversation_id)
     try:
         await runner.get_runner().start_turn(
             conversation_id=found.pk,
@@ -100,11 +126,8 @@ async def _start(
 
 @require_POST
 async def turn_stop(request: HttpRequest, conversation_id: UUID, number: int) -> HttpResponse:
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
-    if running is not None and running.number == number:
-        await runner.get_runner().stop_and_wait(running)
+    found = await _own(request, conversation_id)
+    await _stop(found, number)
     return redirect("conversation", found.pk)
 
 
@@ -114,11 +137,8 @@ async def turn_stop(request: HttpRequest, conversation_id: UUID, number: int) ->
 @require_POST
 async def memory_reset(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Stop what is running and let the context start anew."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    running = await database_sync_to_async(store.running_turn)(conversation_id=found.pk)
-    if running is not None:
-        await runner.get_runner().stop_and_wait(running)
+    found = await _own(request, conversation_id)
+    await _stop(found)
     try:
         event = await database_sync_to_async(service.reset)(conversation_id=found.pk)
     except versions.TurnRunning:
@@ -129,35 +149,34 @@ async def memory_reset(request: HttpRequest, conversation_id: UUID) -> HttpRespo
 
 @require_POST
 async def memory_undo(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    found = await _own(request, conversation_id)
     event = await database_sync_to_async(service.undo)(conversation_id=found.pk)
     return await _changed(request, found, event)
 
 
 @require_POST
 async def memory_compact(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """Fold now what the policy would fold later."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    """Fold now what the policy would fold later; say why where there is nothing to fold."""
+    found = await _own(request, conversation_id)
     outcome = await agent.compact(
         found, runner.get_runner().provider, agent.inline_ladder(), force=True
     )
-    return await _changed(request, found, outcome.event)
+    note = nothing_folded(outcome, found.policy)
+    return await _changed(request, found, outcome.event, note=note)
 
 
 @require_POST
 async def summary_edit(request: HttpRequest, conversation_id: UUID, version: int) -> HttpResponse:
     """Replace the active summary's text: a new version, the old one stays."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    found = await _own(request, conversation_id)
     text = clean(request.POST.get("text", "")).replace("\r\n", "\n").strip()
     try:
-        event = await database_sync_to_async(service.edit_summary)(
+        event = await _of_conversation(
+            service.edit_summary,
             conversation_id=found.pk,
             version=version,
             text=text,
-            author=user,
+            author=await request.auser(),
             target=target_for(found.model),
         )
     except (ValueError, versions.Stale) as error:
@@ -165,8 +184,6 @@ async def summary_edit(request: HttpRequest, conversation_id: UUID, version: int
             request, found, "summary", draft=text, error=edit_refused(error), status=422
         )
         return refused
-    except Summary.DoesNotExist as error:
-        raise Http404 from error
     return await _changed(request, found, event, "summary")
 
 
@@ -175,14 +192,13 @@ async def summary_restore(
     request: HttpRequest, conversation_id: UUID, version: int
 ) -> HttpResponse:
     """Make an older version active again."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
-    try:
-        event = await database_sync_to_async(service.restore_summary)(
-            conversation_id=found.pk, version=version, author=user
-        )
-    except Summary.DoesNotExist as error:
-        raise Http404 from error
+    found = await _own(request, conversation_id)
+    event = await _of_conversation(
+        service.restore_summary,
+        conversation_id=found.pk,
+        version=version,
+        author=await request.auser(),
+    )
     return await _changed(request, found, event, "summary")
 
 
@@ -191,27 +207,33 @@ async def conversation_fork(
     request: HttpRequest, conversation_id: UUID, position: int
 ) -> HttpResponse:
     """Go on from a message in a new conversation."""
-    user = await request.auser()
-    found = await database_sync_to_async(conversation_for)(user, conversation_id)
+    found = await _own(request, conversation_id)
     title = _("%(title)s (fork)") % {"title": found.title}
-    try:
-        copy = await database_sync_to_async(fork)(
-            conversation_id=found.pk, position=position, title=title[:200]
-        )
-    except Message.DoesNotExist as error:
-        raise Http404 from error
+    copy = await _of_conversation(
+        fork, conversation_id=found.pk, position=position, title=title[:200]
+    )
     return redirect("conversation", copy.pk)
 
 
 async def _changed(
-    request: HttpRequest, found: Conversation, event: MemoryEvent | None, tab: str = ""
+    request: HttpRequest,
+    found: Conversation,
+    event: MemoryEvent | None,
+    tab: str = "",
+    *,
+    note: str = "",
 ) -> HttpResponse:
-    """Tell every open page, and answer with the tab (htmx) or the page (a plain form)."""
+    """Tell every open page, and answer with the tab (htmx) or the page (a plain form).
+
+    `note` is said beside the buttons.
+    """
     if event is not None:
         changed = MemoryChanged(event.revision, event.kind)
         await broadcast(get_channel_layer(), found.pk, changed)
     tab = tab or tab_named(request.POST.get("tab"))
     if not request.htmx:  # type: ignore[attr-defined]
+        if note:
+            messages.info(request, note)
         return redirect(tab_address(found, tab))
-    response: HttpResponse = await database_sync_to_async(show_tab)(request, found, tab)
+    response: HttpResponse = await database_sync_to_async(show_tab)(request, found, tab, note=note)
     return response

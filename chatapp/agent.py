@@ -14,10 +14,10 @@ from django.conf import settings
 
 from chatapp import provider as providers
 from chatapp.provider import Provider
-from memory import service, snapshots
+from memory import compaction, service, snapshots
 from memory.core import prompts
 from memory.core.checking import title_in
-from memory.core.planning import WindowTooSmall
+from memory.core.fitting import WindowTooSmall
 from memory.core.text import clean
 from memory.models import Conversation, MemoryEvent, Turn, TurnState
 from memory.summarizer import CompletionFailed, Ladder
@@ -69,16 +69,30 @@ def inline_ladder() -> Ladder:
 
 async def compact(
     conversation: Conversation, provider: Provider, ladder: Ladder, *, force: bool = False
-) -> service.Outcome:
+) -> compaction.Outcome:
     """Compact a conversation with the configured summariser; `force` is "compact now"."""
-    summariser = providers.target_for(settings.SUMMARY_MODEL or conversation.model)
-    return await service.compact(
+    return await compaction.compact(
         conversation_id=conversation.pk,
         target=providers.target_for(conversation.model),
-        room=summariser.window,
-        complete=provider.completer(summariser.model),
-        ladder=ladder,
+        summariser=summariser_for(conversation, provider, ladder),
         force=force,
+    )
+
+
+def summariser_for(
+    conversation: Conversation, provider: Provider, ladder: Ladder
+) -> compaction.Summariser:
+    """Who summarises a conversation: the configured model, else the conversation's own; where that
+    fails, the configured fallback, else the conversation's own where it is another one."""
+    own = providers.target_for(conversation.model)
+    first = providers.target_for(settings.SUMMARY_MODEL or conversation.model)
+    second = providers.target_for(settings.SUMMARY_FALLBACK_MODEL or conversation.model)
+    falls_back = second.model != first.model
+    return compaction.Summariser(
+        complete=provider.completer(first.model),
+        room=min(first.window, second.window, own.window),
+        ladder=ladder,
+        fallback=provider.completer(second.model) if falls_back else None,
     )
 
 

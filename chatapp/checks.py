@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
-from memory.core.policy import PRESETS
+from memory.core.presets import PRESETS
 from memory.encodings import missing_vocabularies
 
 

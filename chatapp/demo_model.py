@@ -16,7 +16,8 @@ from typing import Any
 
 import httpx2
 
-from chatapp.demo_rules import answer, text_of
+from chatapp.demo_rules import answer
+from chatapp.demo_seen import text_of
 from chatapp.demo_summary import summarise, title
 from memory.core.prompts import SUMMARY_ROLE, TITLE_ROLE
 

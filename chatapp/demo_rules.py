@@ -6,7 +6,6 @@ That is the lesson it is there for: memory is context.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -20,9 +19,7 @@ from chatapp.demo_reading import (
     read,
     slot_name,
 )
-from chatapp.demo_summary import (
-    Notes,
-)
+from chatapp.demo_seen import Seen, look, text_of
 from chatapp.demo_texts import (
     ASKS,
     CHAPTER,
@@ -42,34 +39,10 @@ from chatapp.demo_texts import (
     Both,
 )
 
-MEMORY = re.compile(r"<memory\b[^>]*>\n?(.*?)\n?</memory>", re.DOTALL)
-LEADING = re.compile(rf"\A(?:\s*{MEMORY.pattern})+\s*", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What one request shows: the newest message, what is known, and how much there is."""
-
-    text: str
-    chinese: bool
-    notes: Notes
-    users: tuple[str, ...]
-    replies: int
-    memories: int
-
-    def say(self, both: Both) -> str:
-        return both[self.chinese]
-
-
-def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message whose content is a string, a list of parts, or null."""
-    content = message.get("content") or ""
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
 
 def answer(messages: Sequence[Mapping[str, Any]]) -> str:
     """The reply to the newest message, from nothing but these messages (in the API's format)."""
-    seen = _look(messages)
+    seen = look(messages)
     if messages[-1]["role"] == "tool":
         result = text_of(messages[-1])[:200]
         return seen.say((f"The tool returned: {result}", f"工具返回：{result}"))
@@ -82,30 +55,6 @@ def answer(messages: Sequence[Mapping[str, Any]]) -> str:
     if reading.facts:
         return " ".join(part for part in (_acknowledge(seen, reading.facts), reply) if part)
     return reply or _otherwise(seen)
-
-
-def _look(messages: Sequence[Mapping[str, Any]]) -> Seen:
-    notes = Notes()
-    memories: list[str] = []
-    users: list[str] = []
-    others: list[tuple[str, str]] = []
-    for message in messages:
-        role, text = message["role"], text_of(message)
-        fenced = LEADING.match(text) if role == "user" else None
-        memories += MEMORY.findall(text if role == "system" else fenced[0] if fenced else "")
-        others.append((role, text[fenced.end() :] if fenced else text))
-    for memory in memories:  # before the messages: these are newer
-        notes.recall(memory)
-    for role, text in others:
-        if role == "user" and text.strip():
-            users.append(text)
-            notes.learn(text)
-        elif role in ("assistant", "tool"):
-            notes.note(text)
-    written = next((text for text in reversed(users) if re.search(r"[^\W\d]", text)), "")
-    replies = sum(role == "assistant" and bool(text) for role, text in others)
-    text = users[-1] if users else ""
-    return Seen(text, is_chinese(written), notes, tuple(users), replies, len(memories))
 
 
 def _told(seen: Seen, facts: Facts) -> str:

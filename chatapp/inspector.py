@@ -10,12 +10,13 @@ from typing import Any
 from django.http import Http404
 from django.urls import reverse
 
-from chatapp import words
+from chatapp import policy_words, words
 from chatapp.provider import is_demo, target_for
 from memory import service, snapshots, versions
 from memory.core.budget import Budget
-from memory.core.planning import token_trigger
-from memory.core.policy import Policy, policy_from
+from memory.core.limits import token_trigger
+from memory.core.policy import Policy
+from memory.core.presets import policy_from
 from memory.core.text import shorten
 from memory.core.window import Segment
 from memory.core.wire import body_hash, to_wire
@@ -179,7 +180,7 @@ def panel(shown: Shown) -> dict[str, Any]:
         "model": shown.body["model"] if shown.body else target.model,
         "is_demo": is_demo(),
         "policy_name": shown.policy.preset,
-        "policy_text": words.policy_text(shown.policy),
+        "policy_text": policy_words.policy_text(shown.policy, budget),
         "forecast": shown.forecast,
         "notice": words.compaction_notice(_last_compaction(conversation)),
         "error": shown.error,
@@ -203,8 +204,8 @@ def _cards(shown: Shown) -> list[dict[str, Any]]:
             {
                 "index": index,
                 "kind": segment.kind,
-                "label": words.segment_label(segment),
-                "why": words.segment_reason(segment, shown.policy),
+                "label": policy_words.segment_label(segment),
+                "why": policy_words.segment_reason(segment, shown.policy),
                 "role": segment.message.role,
                 "text": segment.message.content,
                 "preview": shorten(_inner(segment), PREVIEW),
@@ -230,7 +231,7 @@ def _inner(segment: Segment) -> str:
 def _left_out(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
-            "label": words.left_out(part["reason"]),
+            "label": policy_words.left_out(part["reason"]),
             "count": len(part["positions"]),
             "tokens": part["tokens"],
         }

@@ -100,9 +100,9 @@ def default_model() -> str:
 def target_for(model: str) -> Target:
     """Where requests for a conversation's model go; "" is the configured default."""
     name = default_model() if is_demo() else model or settings.LLM_MODEL
-    window = DEMO_WINDOW if is_demo() else settings.LLM_CONTEXT_WINDOW or UNKNOWN_WINDOW
+    known = settings.LLM_CONTEXT_WINDOW or (DEMO_WINDOW if is_demo() else None)
     options = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
-    return Target(name, settings.LLM_CONTEXT_WINDOW or window, options)
+    return Target(name, known or UNKNOWN_WINDOW, options, known=known is not None)
 
 
 def usage_counts(usage: Any) -> dict[str, int]:

@@ -28,9 +28,9 @@ from chatapp.events import (
 )
 from chatapp.live import SAVE, Live, save
 from chatapp.provider import Provider, ProviderError, target_for
-from memory import service, store
+from memory import compaction, service, store
+from memory.core.fitting import WindowTooSmall
 from memory.core.messages import Message
-from memory.core.planning import WindowTooSmall
 from memory.core.text import clean
 from memory.encodings import counted, counter_for
 from memory.models import MemoryEvent, Turn, TurnState
@@ -254,15 +254,25 @@ class Runner:
                 self._cancel(turn_id)
 
     async def _compact_after(self, live: Live) -> None:
-        """Compact in the background, if the policy says so."""
+        """Compact in the background, if the policy says so; else try once more to replace an
+        archive by a summary."""
         target = target_for(live.turn.conversation.model)
         assembled = await database_sync_to_async(service.assemble)(
             conversation_id=live.conversation_id, target=target
         )
+        conversation = live.turn.conversation
         if service.wants_compaction(assembled, before_request=False):
-            outcome = await agent.compact(live.turn.conversation, self.provider, Ladder())
-            if outcome.event:
-                await self._tell_memory(live.conversation_id, outcome.event)
+            outcome = await agent.compact(conversation, self.provider, Ladder())
+        elif compaction.wants_renewal(assembled):
+            outcome = await compaction.renew(
+                conversation_id=conversation.pk,
+                target=target,
+                summariser=agent.summariser_for(conversation, self.provider, Ladder()),
+            )
+        else:
+            return
+        if outcome.event:
+            await self._tell_memory(live.conversation_id, outcome.event)
 
     async def _tell_memory(self, conversation_id: UUID, event: MemoryEvent) -> None:
         changed = MemoryChanged(event.revision, event.kind)

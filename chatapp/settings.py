@@ -141,6 +141,9 @@ LLM_CONTEXT_WINDOW = env.number("LLM_CONTEXT_WINDOW", least=64)
 # Further models of the same server that a conversation may choose.
 LLM_MODELS = env.listed("LLM_MODELS")
 SUMMARY_MODEL = env.text("SUMMARY_MODEL")
+SUMMARY_FALLBACK_MODEL = env.text("SUMMARY_FALLBACK_MODEL")
+# Where the raw messages of compactions are kept, for policies that offload them.
+OFFLOAD_DIR = VAR_DIR / "offload"
 # Whether the summariser also names conversations after their first exchange.
 AUTO_TITLE = env.flag("AUTO_TITLE", True)
 LLM_CONNECT_SECONDS = env.seconds("LLM_CONNECT_SECONDS", 5)
@@ -156,7 +159,10 @@ DEFAULT_SYSTEM_PROMPT = env.text(
     "SYSTEM_PROMPT",
     "You are a helpful assistant. Answer in the language of the user's newest message.",
 )
-DEFAULT_POLICY = env.text("MEMORY_POLICY", "hybrid")
+# With the demo model few short messages should show a fold; a real one goes by tokens (S3).
+DEFAULT_POLICY = env.text(
+    "MEMORY_POLICY", "hybrid-tokens" if LLM_BASE_URL or LLM_API_KEY else "hybrid"
+)
 
 LOGGING = {
     "version": 1,

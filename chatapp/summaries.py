@@ -1,16 +1,19 @@
 """The Summary tab: every version, what it stands for, and how it differs from another."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import Http404
 
 from chatapp import words
+from chatapp.policy_words import literal_kind, triggers
 from chatapp.provider import target_for
 from chatapp.transcript import PAGE
 from memory import versions
+from memory.core.carrying import Candidate, same
 from memory.core.diff import word_diff
-from memory.core.planning import token_trigger
+from memory.core.literals import Literal, spans
 from memory.core.text import shorten
 from memory.models import Conversation, Summary
 
@@ -68,12 +71,13 @@ def _rule(conversation: Conversation, active: Summary | None) -> dict[str, Any]:
     policy = conversation.policy
     budget = conversation.budget(target_for(conversation.model).window)
     start = max(conversation.context_start, active.last_position + 1 if active else 0)
-    waiting = conversation.messages.filter(active=True, counts=True, position__gte=start)
+    waiting = conversation.messages.filter(active=True, position__gte=start)
+    if policy.counting == "exchange":
+        waiting = waiting.filter(counts=True)
     return {
         "older": policy.older,
-        "most": policy.max_messages,
         "waiting": waiting.count(),
-        "trigger": token_trigger(policy, budget),
+        "triggers": triggers(policy, budget),
         "when": policy.when,
         "limit": budget.usable // 2,
     }
@@ -95,6 +99,8 @@ def _row(row: Summary, active: Summary | None) -> dict[str, Any]:
         "model": row.model,
         "author": str(row.author) if row.author else "",
         "seconds": row.seconds,
+        "carried_count": row.carried,
+        "unsupported_count": len(row.unsupported),
         "created_at": row.created_at,
         "parent": row.parent.version if row.parent else None,
     }
@@ -107,12 +113,18 @@ def _opened(row: Summary, active: Summary | None, against: int | None) -> dict[s
         other = row.conversation.summaries.filter(version=against).first()
         if other is None:
             raise Http404
-    shown = _row(row, active)
+    shown, part = _row(row, active), row.to_core()
     # A version from before a reset, or one that speaks of a replaced turn, cannot come back.
     within = row.valid and row.first_position >= row.conversation.context_start
     others = row.conversation.summaries.exclude(pk=row.pk).order_by("-version")
     return shown | {
         "text": row.text,
+        "parts": _marked(part.text, part.unsupported),
+        "carried": _by_kind(part.candidates[: part.fitting]),
+        "pushed_out": _by_kind(part.candidates[part.fitting :]),
+        "pushed_out_count": len(part.candidates) - part.fitting,
+        "unsupported": [one.text for one in part.unsupported],
+        "file": row.file,
         "against": other.version if other else None,
         "others": list(others.values_list("version", flat=True)[:LISTED]),
         "diff": word_diff(other.text, row.text) if other else (),
@@ -123,6 +135,30 @@ def _opened(row: Summary, active: Summary | None, against: int | None) -> dict[s
         "sources": _sources(row),
         "folded": row.messages_folded,
     }
+
+
+def _marked(text: str, unsupported: Sequence[Literal]) -> list[tuple[str, bool]]:
+    """The text in pieces, each with whether it is a literal that the source does not have."""
+    pieces, done = [], 0
+    for start, end, literal in spans(text) if unsupported else ():
+        if any(same(literal, one) for one in unsupported):
+            pieces += [(text[done:start], False), (text[start:end], True)]
+            done = end
+    return [piece for piece in (*pieces, (text[done:], False)) if piece[0]]
+
+
+def _by_kind(found: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Literals under what they are, the most worth keeping first."""
+    kinds: dict[str, list[Candidate]] = {}
+    for one in found:
+        kinds.setdefault(literal_kind(one.literal.kind), []).append(one)
+    return [
+        {
+            "kind": kind,
+            "literals": [{"text": one.literal.text, "position": one.position} for one in members],
+        }
+        for kind, members in kinds.items()
+    ]
 
 
 def _sources(row: Summary) -> list[dict[str, Any]]:

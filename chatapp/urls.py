@@ -15,6 +15,7 @@ conversation = [
     path("delete/", actions.conversation_delete, name="conversation_delete"),
     path("panel/context/", views.panel_context, name="panel_context"),
     path("panel/summary/", views.panel_summary, name="panel_summary"),
+    path("panel/timeline/", views.panel_timeline, name="panel_timeline"),
     path("panel/settings/", views.panel_settings, name="panel_settings"),
     path("summaries/<int:version>/edit/", actions.summary_edit, name="summary_edit"),
     path("summaries/<int:version>/restore/", actions.summary_restore, name="summary_restore"),

@@ -19,10 +19,12 @@ from chatapp.access import conversation_for, conversations_of, own_address
 from chatapp.context import THEME_COOKIE, THEMES
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.forms import SettingsForm
+from chatapp.policy_words import policy_text
 from chatapp.provider import is_demo, target_for
 from chatapp.summaries import summary_tab
+from chatapp.timeline import timeline_tab
 from chatapp.transcript import transcript
-from chatapp.words import policy_name, policy_text
+from chatapp.words import policy_name
 from memory import service, store, versions
 from memory.core.text import clean
 from memory.models import Conversation, Message
@@ -31,7 +33,7 @@ from memory.models import Conversation, Message
 LISTED = 100
 TITLE = 200
 # The tabs of the panel; the first one is shown where the address names none.
-TABS = ("context", "summary", "settings")
+TABS = ("context", "summary", "timeline", "settings")
 
 
 # Pages
@@ -52,7 +54,8 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     found = conversation_for(request.user, conversation_id)
     store.recover_conversation(conversation_id=found.pk)
     tab = tab_named(request.GET.get("tab"))
-    opened = _opened(request) if tab == "summary" else {}
+    of_tab = {"summary": _opened, "timeline": _compared}.get(tab)
+    opened = of_tab(request) if of_tab else {}
     return render(request, "chat/page.html", _page(request, found, tab, **opened))
 
 
@@ -170,12 +173,14 @@ def _tab(shown: inspector.Shown, tab: str, **more: Any) -> dict[str, Any]:
         "is_demo": is_demo(),
         "model_label": demo or target_for(found.model).model,
         "policy_name": policy_name(found),
-        "policy_text": policy_text(found.policy),
+        "policy_text": policy_text(found.policy, found.budget(target_for(found.model).window)),
     }
     segments = context["panel"]["segments"]
     context["message_count"] = sum(1 for one in segments if one["position"])
     if tab == "summary":
         return context | {"summary": summary_tab(found, **more)}
+    if tab == "timeline":
+        return context | {"timeline": timeline_tab(found, **more)}
     if tab == "settings":
         return context | {"form": SettingsForm(found), "saved": False} | more
     return context
@@ -188,12 +193,13 @@ def show_tab(
     *,
     number: int | None = None,
     status: int = 200,
+    note: str = "",
     **more: Any,
 ) -> HttpResponse:
-    """A tab as a fragment; to a plain form that is refused, the whole page with it."""
+    """A tab as a fragment, with a `note` to say; to a refused plain form, the whole page."""
     if request.method == "POST" and not request.htmx:  # type: ignore[attr-defined]
         return render(request, "chat/page.html", _page(request, found, tab, **more), status=status)
-    context = _tab(_shown(found, number), tab, **more) | {"oob": True}
+    context = _tab(_shown(found, number), tab, **more) | {"oob": True, "note": note}
     return render(request, "chat/_tab.html", context, status=status)
 
 
@@ -208,11 +214,22 @@ def _opened(request: HttpRequest) -> dict[str, Any]:
     return {name: _number(request, name) for name in ("version", "against")}
 
 
+def _compared(request: HttpRequest) -> dict[str, Any]:
+    return {"compare": "compare" in request.GET}
+
+
 @require_GET
 def panel_summary(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The Summary tab, with one version opened and compared."""
     found = conversation_for(request.user, conversation_id)
     return show_tab(request, found, "summary", **_opened(request))
+
+
+@require_GET
+def panel_timeline(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """The Timeline tab: what happened to the memory, and what the requests cost."""
+    found = conversation_for(request.user, conversation_id)
+    return show_tab(request, found, "timeline", **_compared(request))
 
 
 @require_http_methods(["GET", "POST"])

@@ -4,8 +4,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from memory import store, versions
+from memory.compaction import RENEWAL, Outcome
 from memory.core.policy import Policy
-from memory.core.window import Segment
 from memory.models import Conversation, MemoryEvent, TurnState
 
 
@@ -25,6 +25,7 @@ def turn_error(code: str, detail: str) -> str:
         "empty": _("The model answered with nothing, twice."),
         "internal": _("Something went wrong here. The log of the server says more."),
         "window-system_prompt": _("The system prompt alone is too large for the context window."),
+        "window-tools": _("The tools alone are too large for the context window."),
         "window-message": _("This message is too large for the context window."),
         "window-history": _(
             "The whole conversation no longer fits into the context window, and this policy leaves "
@@ -102,7 +103,9 @@ def compaction_notice(event: MemoryEvent | None) -> str:
     if event is None or not event.detail.get("failures"):
         return ""
     reasons = "; ".join(dict.fromkeys(failure(code) for code in event.detail["failures"]))
-    if event.kind == MemoryEvent.Kind.COMPACTION_FAILED:
+    if event.kind == MemoryEvent.Kind.COMPACTION_FAILED and event.detail["trigger"] == RENEWAL:
+        text = _("The raw text is still archived: no summary could be written (%(reasons)s).")
+    elif event.kind == MemoryEvent.Kind.COMPACTION_FAILED:
         text = _("The last compaction changed nothing: %(reasons)s. The old summary and all "
                  "messages stay.")  # fmt: skip
     elif event.summary and event.summary.kind == "archive":
@@ -112,58 +115,30 @@ def compaction_notice(event: MemoryEvent | None) -> str:
     return text % {"reasons": reasons}
 
 
-def segment_label(segment: Segment) -> str:
-    """What a segment is."""
-    if segment.kind == "system":
-        return _("System prompt")
-    if segment.kind == "summary":
-        return _("Summary v%(version)s") % {"version": segment.version}
-    return {"user": _("You"), "assistant": _("Assistant"), "tool": _("Tool result")}[
-        segment.message.role
-    ]
-
-
-def segment_reason(segment: Segment, policy: Policy) -> str:
-    """Why a segment is in the window."""
+def nothing_folded(outcome: Outcome, policy: Policy) -> str:
+    """Why the owner's "compact now" changed nothing; empty if an event says what came of it."""
+    if outcome.event is not None:
+        return ""
     words = {
-        "system-prompt": _("always first"),
-        "folded": _("stands for messages %(first)s–%(last)s")
-        % {"first": segment.first, "last": segment.last},
-        "everything": _("this policy sends everything"),
-        "within-last": _("one of the last %(count)s messages") % {"count": policy.keep_messages},
-        "not-folded": _("not folded yet"),
-        "current-turn": _("current turn, never folded"),
+        "keep": _("Nothing was folded: this policy sends everything and never compacts."),
+        "leave-out": _(
+            "Nothing was folded: this policy leaves older messages out and never folds them."
+        ),
+        "no-messages": _(
+            "Nothing was folded: the context holds no messages before the current turn."
+        ),
+        "within-kept": _("Nothing was folded: this policy keeps all that is left verbatim."),
+        "superseded": _("Nothing was folded: the memory changed meanwhile. Try again."),
+        "out-of-time": _("Another compaction is still running; its result will be shown here."),
     }
-    text = str(words.get(segment.why, segment.why))
-    return text + " · " + _("made up: the call has no result") if segment.made else text
-
-
-def left_out(reason: str) -> str:
-    """Why messages of the context are not in the window."""
-    words = {
-        "outside-window": _("older than the window"),
-        "omitted": _("left out of this request: no room"),
-        "orphan": _("results without their call"),
-    }
-    return str(words.get(reason, reason))
-
-
-def policy_text(policy: Policy) -> str:
-    """What a policy does, in a sentence."""
-    numbers = {
-        "max": policy.max_messages,
-        "keep": policy.keep_messages,
-        "share": int((policy.trigger_share or 0) * 100),
-    }
-    if policy.older == "keep":
-        return _("Everything is sent, until it no longer fits.")
-    if policy.older == "leave-out":
-        return _("The last %(keep)s messages are sent, older ones are left out.") % numbers
-    text = _(
-        "Over %(max)s messages or %(share)s %% of the usable tokens, all but the last %(keep)s "
-        "messages are folded into a summary."
-    )
-    return text % numbers
+    if outcome.reason == "within-kept" and policy.keep_messages is not None:
+        text = _(
+            "Nothing was folded: all that is not folded yet is within the last %(keep)s messages, "
+            "which this policy keeps verbatim."
+        )
+        return text % {"keep": policy.keep_messages}
+    codes = (outcome.reason, outcome.status, *outcome.failures)
+    return str(next((words[code] for code in codes if code in words), ""))
 
 
 def forecast(count: int) -> str:

@@ -53,6 +53,17 @@ def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loa
     )
 
 
+def stretch(
+    *, conversation: Conversation, first: int, last: int, counter: Counter
+) -> tuple[CoreMessage, ...]:
+    """The active messages of these positions, in order."""
+    rows = Message.objects.filter(
+        conversation=conversation, active=True, position__range=(first, last)
+    )
+    ordered = rows.select_related("turn").order_by("position")
+    return tuple(_current(row, counter) for row in ordered)
+
+
 def _current(row: Message, counter: Counter) -> CoreMessage:
     """The row as a value, counted anew if it was counted with another encoding."""
     if row.encoding != counter.name:

@@ -1,42 +1,39 @@
-"""What the web application asks of the memory: assemble, compact, reset, undo.
+"""What the web application asks of the memory: assemble, reset, undo, edit and restore.
 
 Each change returns its event; callers broadcast it. `assemble` is the one way to the next request:
-the panel shows and the agent sends the same.
+the panel shows and the agent sends the same. Compacting is in `memory.compaction`.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from channels.db import database_sync_to_async
-
-from memory import reading, summarizer, versions
-from memory.core import prompts
+from memory import reading, versions
+from memory.core.carrying import Carried, candidates, carry
+from memory.core.fitting import WindowTooSmall
 from memory.core.groups import group
+from memory.core.limits import literals_cap
 from memory.core.messages import Message
-from memory.core.planning import Plan, WindowTooSmall, summary_cap
+from memory.core.planning import Plan
 from memory.core.policy import Policy
 from memory.core.text import is_blank
 from memory.core.tokens import MESSAGE_OVERHEAD, Counter
-from memory.core.window import Context, SummaryPart, Window
+from memory.core.window import Context, Window
 from memory.encodings import counter_for
 from memory.models import Conversation, MemoryEvent, Summary
 from memory.snapshots import body_of
 
-# Turns that automatic compaction waits after one that changed nothing.
-RETRY_TURNS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The model that a request goes to: its name, its window in tokens, and the options of the
-    request's body (everything except the messages)."""
+    """The model that a request goes to: its name, its window in tokens, the options of the
+    request's body (everything except the messages), and whether the window is known or assumed."""
 
     model: str
     window: int
     options: Mapping[str, Any]
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +48,7 @@ class Assembled:
     window: Window | None
     body: dict[str, Any] | None
     error: WindowTooSmall | None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a compaction came to.
-
-    `status` is "committed", "nothing" (no older messages to fold), "joined" (somebody else's was
-    waited for), "superseded" (the memory changed meanwhile) or "failed" (nothing shorter found).
-    """
-
-    status: str
-    event: MemoryEvent | None = None
-    failures: tuple[str, ...] = ()
+    summary: Summary | None = None
 
 
 def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> Assembled:
@@ -76,27 +61,28 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
     counter = counter_for(target.model)
     policy = conversation.policy
     loaded = reading.load(conversation=conversation, policy=policy, counter=counter)
-    summary = None
-    if loaded.summary:
-        row = loaded.summary
-        summary = SummaryPart(row.text, row.version, row.first_position, row.last_position)
     context = Context(
         system_prompt=conversation.system_prompt,
-        summary=summary,
+        summary=loaded.summary.to_core() if loaded.summary else None,
         prior=group(loaded.prior),
         current=group(loaded.current),
         policy=policy,
-        budget=conversation.budget(target.window),
+        budget=conversation.budget(target.window, known=target.known),
         counter=counter,
     )
     turn = conversation.next_turn - 1 if loaded.current else conversation.next_turn
     plan = context.plan(force=force, hold=conversation.hold_turn > turn)
+    window: Window | None
+    body: dict[str, Any] | None
+    failure: WindowTooSmall | None = None
     try:
         window = context.window(plan)
         body = body_of(window.segments, dict(target.options))
     except WindowTooSmall as error:
-        return Assembled(conversation, policy, counter, context, plan, None, None, error)
-    return Assembled(conversation, policy, counter, context, plan, window, body, None)
+        window, body, failure = None, None, error
+    return Assembled(
+        conversation, policy, counter, context, plan, window, body, failure, loaded.summary
+    )
 
 
 def forecast(assembled: Assembled) -> Plan:
@@ -118,104 +104,6 @@ def wants_compaction(assembled: Assembled, *, before_request: bool) -> bool:
         return False
     now = "before_request" if before_request else "after_reply"
     return assembled.policy.when == now or (before_request and plan.trigger == "budget")
-
-
-async def compact(
-    *,
-    conversation_id: UUID,
-    target: Target,
-    room: int,
-    complete: summarizer.Complete,
-    ladder: summarizer.Ladder,
-    force: bool = False,
-) -> Outcome:
-    """Fold the older messages into the summary: plan, summarise, check, commit.
-
-    `room` is what the summariser's request may hold, in tokens. A compaction that is already
-    running is waited for instead. The commit happens only if nothing changed the memory meanwhile.
-    """
-    claim = await database_sync_to_async(versions.claim_compaction)(conversation_id=conversation_id)
-    if claim is None:
-        return await _join(conversation_id, ladder.total_seconds)
-    try:
-        assembled = await database_sync_to_async(assemble)(
-            conversation_id=conversation_id, target=target, force=force
-        )
-        if assembled.plan.action != "fold":
-            return Outcome("nothing")
-        return await _fold(assembled, room, complete, ladder)
-    finally:
-        await asyncio.shield(
-            database_sync_to_async(versions.release_compaction)(
-                conversation_id=conversation_id, claim=claim
-            )
-        )
-
-
-async def _join(conversation_id: UUID, seconds: float) -> Outcome:
-    """Wait until the running compaction is over, at most `seconds`."""
-    running = Conversation.objects.filter(pk=conversation_id, compaction_claim__isnull=False)
-    try:
-        async with asyncio.timeout(seconds):
-            while await running.aexists():  # noqa: ASYNC110  (another process may hold it)
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        return Outcome("joined", failures=("out-of-time",))
-    return Outcome("joined")
-
-
-async def _fold(
-    assembled: Assembled,
-    room: int,
-    complete: summarizer.Complete,
-    ladder: summarizer.Ladder,
-) -> Outcome:
-    conversation, context, plan = assembled.conversation, assembled.context, assembled.plan
-    counter, summary = assembled.counter, context.summary
-    previous = summary.text if summary else ""
-    head_tokens = plan.costs.suffix[0] - plan.costs.suffix[len(plan.head)]
-    source = head_tokens + (counter.count(previous) + MESSAGE_OVERHEAD if previous else 0)
-    job = summarizer.Job(
-        previous=previous,
-        head=plan.head,
-        source_tokens=source,
-        cap=summary_cap(assembled.policy, context.budget),
-        room=room,
-        counter=counter,
-    )
-    written = await summarizer.write(job, complete, ladder)
-    trigger = plan.trigger or ""
-    if not written.kind:
-        turn = conversation.next_turn + RETRY_TURNS
-        event = await database_sync_to_async(versions.record_failure)(
-            conversation_id=conversation.pk,
-            failures=written.failures,
-            trigger=trigger,
-            retry_turn=turn,
-        )
-        return Outcome("failed", event, written.failures)
-    draft = versions.Draft(
-        kind=written.kind,
-        text=written.text,
-        first=summary.first if summary else plan.head[0].first,
-        last=plan.head[-1].last,
-        folded=len(job.messages),
-        tokens_before=source,
-        tokens_after=written.tokens + MESSAGE_OVERHEAD,
-        parent_version=summary.version if summary else None,
-        model=written.model,
-        prompt_version=prompts.PROMPT_VERSION if written.kind == "model" else "",
-        seconds=round(written.seconds, 3),
-        usage=written.usage,
-        failures=written.failures,
-        trigger=trigger,
-    )
-    committed = await database_sync_to_async(versions.commit_summary)(
-        conversation_id=conversation.pk, revision=conversation.memory_revision, draft=draft
-    )
-    if committed is None:
-        return Outcome("superseded", failures=written.failures)
-    return Outcome("committed", committed[1], written.failures)
 
 
 def reset(*, conversation_id: UUID) -> MemoryEvent:
@@ -251,16 +139,23 @@ def edit_summary(
 ) -> MemoryEvent:
     """Replace a summary's text by hand, as a new version.
 
-    Raises ValueError as `summary_tokens`, and versions.Stale and Summary.DoesNotExist as
-    `versions.derive_summary`.
+    Of the literals carried beside it those stay that the new text does not have. Raises ValueError
+    as `summary_tokens`, and versions.Stale and Summary.DoesNotExist as `versions.derive_summary`.
     """
     conversation = Conversation.objects.get(pk=conversation_id)
     tokens = summary_tokens(conversation=conversation, text=text, target=target)
+    source = Summary.objects.get(conversation_id=conversation_id, version=version)
+    carried = carry(
+        candidates((), source.to_core().candidates, text),
+        cap=literals_cap(conversation.budget(target.window)),
+        counter=counter_for(target.model),
+    )
     return versions.derive_summary(
         conversation_id=conversation_id,
         version=version,
         text=text,
         tokens=tokens,
+        carried=carried,
         author=author,
         restore=False,
         only_active=only_active,
@@ -268,13 +163,14 @@ def edit_summary(
 
 
 def restore_summary(*, conversation_id: UUID, version: int, author: Any) -> MemoryEvent:
-    """Make an older version's text and range active again, as a new version."""
+    """Make an older version's text, range and literals active again, as a new version."""
     source = Summary.objects.get(conversation_id=conversation_id, version=version)
     return versions.derive_summary(
         conversation_id=conversation_id,
         version=version,
         text=source.text,
         tokens=source.tokens_after,
+        carried=Carried(source.to_core().candidates, source.carried),
         author=author,
         restore=True,
     )

@@ -2,8 +2,8 @@
 
 A part is `{"kind", "why", "ranges": [[first, last], ...]}` for messages sent as they stand in the
 transcript, or `{"kind", "why", "blob", ...}` for anything else: the system prompt, a rendered
-memory part, a stub. Ranges hold no position that was not sent, so a request costs what is new in
-it, not what the transcript holds.
+memory part, a stub, a shortened message. Ranges hold no position that was not sent, so a request
+costs what is new in it, not what the transcript holds.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def take(
     blobs: dict[str, bytes] = {}
     parts: list[dict[str, Any]] = []
     for segment in window.segments:
-        if segment.message.position and not segment.made:
+        if segment.message.position and not segment.made and not segment.whole:
             _add_position(parts, segment)
         else:
             parts.append(_blob_part(segment, blobs))
@@ -93,6 +93,8 @@ def _add_position(parts: list[dict[str, Any]], segment: Segment) -> None:
 def _blob_part(segment: Segment, blobs: dict[str, bytes]) -> dict[str, Any]:
     part = {"kind": segment.kind, "why": segment.why, "tokens": segment.tokens}
     part |= {"made": segment.made, "blob": _add_blob(blobs, canonical(asdict(segment.message)))}
+    if segment.whole:
+        part["whole"] = segment.whole
     if segment.version:
         part |= {"version": segment.version, "first": segment.first, "last": segment.last}
     return part
@@ -157,4 +159,5 @@ def _segment(part: dict[str, Any], data: dict[str, Any]) -> Segment:
         part.get("version", 0),
         part.get("first", 0),
         part.get("last", 0),
+        part.get("whole", 0),
     )

@@ -12,8 +12,9 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
+from memory import offload
 from memory.core.messages import Message as CoreMessage
-from memory.core.policy import policy_from
+from memory.core.presets import policy_from
 from memory.core.text import shorten
 from memory.core.tokens import message_tokens
 from memory.encodings import counter_for
@@ -167,6 +168,12 @@ def append(conversation: Conversation, turn: Turn, message: CoreMessage, encodin
         update_fields=["next_position", "next_turn", "title", "updated_at", "memory_revision"]
     )
     return row
+
+
+def delete_conversation(*, conversation_id: UUID) -> None:
+    """Delete a conversation with everything that was stored of it: its owner's act."""
+    Conversation.objects.filter(pk=conversation_id).delete()
+    offload.remove([conversation_id])
 
 
 @transaction.atomic

@@ -14,12 +14,17 @@ from memory.core import prompts
 from memory.core.checking import ARCHIVE_MESSAGE, archive, refusal_reason, strip_reasoning
 from memory.core.groups import Group
 from memory.core.messages import Message
+from memory.core.policy import Template
 from memory.core.text import clean, script_language, shorten
 from memory.core.tokens import MESSAGE_OVERHEAD, Counter
 
 # Messages whose script decides the summary's language, and the characters looked at of each.
 LANGUAGE_MESSAGES = 8
 LANGUAGE_CHARACTERS = 400
+# The longest answer asked for, in lengths of the longest summary; doubled where it was cut.
+LIMIT_CAPS = 2
+# Turns that are summarised at once (DESIGN 6); more come in chunks.
+CHUNK_TURNS = 30
 # Tokens of a chunk, however small the summariser's window is.
 LEAST_CHUNK = 100
 
@@ -48,11 +53,14 @@ Complete = Callable[[Sequence[dict[str, str]], int], Awaitable[Completion]]
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """How patient the summariser is (S2: 3 tries of 60 s). Times in seconds."""
+    """How patient the summariser is (S2: 3 tries of 60 s, then as many with another model).
+
+    Times in seconds; `total_seconds` is what all tries together may take.
+    """
 
     tries: int = 3
     try_seconds: float = 60.0
-    total_seconds: float = 200.0
+    total_seconds: float = 600.0
     backoff_seconds: float = 0.5
 
 
@@ -83,91 +91,176 @@ class Job:
     cap: int
     room: int
     counter: Counter
+    template: Template = "dialogue"
 
     @property
     def messages(self) -> tuple[Message, ...]:
         return tuple(message for members in self.head for message in members.messages)
 
 
-async def write(job: Job, complete: Complete, ladder: Ladder) -> Written:
-    """Summarise the job. Never raises for a failing model; cancelling it changes nothing."""
+@dataclass(slots=True)
+class _Progress:
+    """The summary so far, chunk by chunk, and what it took."""
+
+    text: str
+    model: str = ""
+    failures: list[str] = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=dict)
+
+    def note(self, answer: Completion) -> None:
+        for key, value in answer.usage.items():
+            self.usage[key] = self.usage.get(key, 0) + value
+
+
+async def write(
+    job: Job, complete: Complete, ladder: Ladder, fallback: Complete | None = None
+) -> Written:
+    """Summarise the job, chunk by chunk where the summariser's window asks for it.
+
+    Never raises for a failing model; cancelling it changes nothing. A chunk that `complete` cannot
+    summarise is given to `fallback`; where that fails too the whole job becomes an archive. What a
+    failed try cost is in `usage` as well.
+    """
     started = time.monotonic()
-    failures: list[str] = []
+    progress = _Progress(job.previous)
+    chunks = await asyncio.to_thread(split, job)  # counts all of it
+    for index in range(len(chunks)):
+        done = await _climb(job, chunks, index, progress, (complete, fallback), ladder, started)
+        if not done:
+            seconds = time.monotonic() - started
+            return await asyncio.to_thread(_archived, job, progress, seconds)
+    seconds = time.monotonic() - started
+    return Written(
+        "model",
+        progress.text,
+        job.counter.count(progress.text),
+        tuple(progress.failures),
+        progress.model,
+        progress.usage,
+        seconds,
+    )
+
+
+async def _climb(
+    job: Job,
+    chunks: list[tuple[Message, ...]],
+    index: int,
+    progress: _Progress,
+    models: tuple[Complete | None, ...],
+    ladder: Ladder,
+    started: float,
+) -> bool:
+    """All tries for one chunk; whether one of them gave its summary."""
+    asks = [ask for ask in models if ask is not None for _ in range(ladder.tries)]
     deadline = started + ladder.total_seconds
-    for attempt in range(ladder.tries):
+    # Room for a summary over its cap, which is compressed once more, and for a model that thinks.
+    limit = LIMIT_CAPS * job.cap
+    for attempt, ask in enumerate(asks):
         left = deadline - time.monotonic()
         if left <= 0:
-            failures.append("out-of-time")
-            break
+            progress.failures.append("out-of-time")
+            return False
         try:
             async with asyncio.timeout(min(ladder.try_seconds, left)):
-                written = await _in_chunks(job, complete)
+                reason = await _try(job, chunks, index, progress, ask, limit)
         except TimeoutError:
-            written = "timeout"
+            reason = "timeout"
         except CompletionFailed as error:
-            written = error.reason
-        if isinstance(written, Written):
-            seconds = time.monotonic() - started
-            return replace(written, failures=tuple(failures), seconds=seconds)
-        failures.append(written)
-        if attempt + 1 < ladder.tries:
-            pause = ladder.backoff_seconds * 2**attempt
+            reason = error.reason
+        if reason is None:
+            return True
+        progress.failures.append(reason)
+        if reason == "cut":
+            limit *= 2
+        if attempt + 1 < len(asks):
+            pause = ladder.backoff_seconds * 2 ** (attempt % ladder.tries)
             await asyncio.sleep(max(0.0, min(pause, deadline - time.monotonic())))
-    return _archived(job, tuple(failures), time.monotonic() - started)
+    return False
 
 
-async def _in_chunks(job: Job, complete: Complete) -> Written | str:
-    """The chained summary, chunk by chunk where the summariser's window asks for it; or why not."""
-    previous, usage, model = job.previous, dict[str, int](), ""
-    chunks = split(job)
+async def _try(
+    job: Job,
+    chunks: list[tuple[Message, ...]],
+    index: int,
+    progress: _Progress,
+    ask: Complete,
+    limit: int,
+) -> str | None:
+    """One try for one chunk: None if its summary was accepted, else why not."""
+    chunk, last = chunks[index], index == len(chunks) - 1
     language = language_of(job.messages)
-    for index, chunk in enumerate(chunks):
-        last = index == len(chunks) - 1
-        request = prompts.summary_request(chunk, previous=previous, cap=job.cap, language=language)
-        answer = await complete(request, job.cap)
-        text = strip_reasoning(clean(answer.text))
-        if text is None:
-            return "reasoning"
-        source = previous + "".join(message.content for message in chunk)
-        tokens = job.source_tokens if last else job.counter.count(source) + MESSAGE_OVERHEAD
-        reason = refusal_reason(
-            text,
-            source=source,
-            source_tokens=tokens,
-            cap=job.cap,
-            finish=answer.finish,
-            counter=job.counter,
-        )
-        # Only the end has to be shorter: a first chunk may be one short line before a long one.
-        if reason and (last or reason != "not-shorter"):
-            return reason
-        previous, model = text, answer.model
-        for key, value in answer.usage.items():
-            usage[key] = usage.get(key, 0) + value
-    return Written("model", previous, job.counter.count(previous), model=model, usage=usage)
+    request = prompts.summary_request(
+        chunk, previous=progress.text, cap=job.cap, language=language, template=job.template
+    )
+    source = progress.text + "".join(message.content for message in chunk)
+    tokens = job.source_tokens if last else job.counter.count(source) + MESSAGE_OVERHEAD
+    text, reason = await _asked(job, request, source, tokens, progress, ask, limit)
+    if reason == "over-cap":
+        shorter = prompts.shorter_request(text, cap=job.cap, language=language)
+        text, reason = await _asked(job, shorter, source, tokens, progress, ask, limit)
+    # Only the end has to be shorter: a first chunk may be one short line before a long one.
+    if reason and (last or reason != "not-shorter"):
+        return reason
+    progress.text = text
+    return None
+
+
+async def _asked(
+    job: Job,
+    request: Sequence[dict[str, str]],
+    source: str,
+    tokens: int,
+    progress: _Progress,
+    ask: Complete,
+    limit: int,
+) -> tuple[str, str | None]:
+    """A model's text for a request, without its reasoning, and why it is not accepted."""
+    if limit > LIMIT_CAPS * job.cap:
+        # More than was set aside: only as far as the summariser's window has room for it.
+        spent = sum(job.counter.count(part["content"]) + MESSAGE_OVERHEAD for part in request)
+        limit = min(limit, max(LIMIT_CAPS * job.cap, job.room - spent))
+    answer = await ask(request, limit)
+    progress.note(answer)
+    progress.model = answer.model
+    text = strip_reasoning(clean(answer.text))
+    if text is None:
+        return "", "reasoning"
+    reason = refusal_reason(
+        text,
+        source=source,
+        source_tokens=tokens,
+        cap=job.cap,
+        finish=answer.finish,
+        counter=job.counter,
+    )
+    return text, reason
 
 
 def split(job: Job) -> list[tuple[Message, ...]]:
-    """The messages in runs that each fit the summariser's request beside the previous summary.
+    """The messages in runs of at most 30 turns that each fit the summariser's request beside the
+    previous summary.
 
     Room is left for the longest previous summary and the longest answer. A message that alone is
     too large is shortened to its head for the summariser's eyes.
     """
-    empty = prompts.summary_request((), previous="-", cap=job.cap, language="")
+    empty = prompts.summary_request(
+        (), previous="-", cap=job.cap, language="", template=job.template
+    )
     base = sum(job.counter.count(part["content"]) for part in empty) + 2 * MESSAGE_OVERHEAD
     previous = max(job.cap, job.counter.count(prompts.quoted(job.previous)))
-    room = max(LEAST_CHUNK, job.room - base - previous - job.cap)
+    room = max(LEAST_CHUNK, job.room - base - previous - LIMIT_CAPS * job.cap)
     chunks: list[list[Message]] = []
-    used = 0
+    turns, used = set[int](), 0
     for message in job.messages:
         cost = job.counter.count(prompts.transcript([message])) + 1
         if cost > room:
             message = _shortened(message, room, job.counter)
             cost = room
-        if not chunks or used + cost > room:
+        if not chunks or used + cost > room or len(turns | {message.turn}) > CHUNK_TURNS:
             chunks.append([])
-            used = 0
+            turns, used = set(), 0
         chunks[-1].append(message)
+        turns.add(message.turn)
         used += cost
     return [tuple(chunk) for chunk in chunks]
 
@@ -192,11 +285,12 @@ def language_of(messages: Sequence[Message]) -> str:
     return script_language("\n".join(texts))
 
 
-def _archived(job: Job, failures: tuple[str, ...], seconds: float) -> Written:
+def _archived(job: Job, progress: _Progress, seconds: float) -> Written:
     text = archive(
         job.previous, job.messages, cap=job.cap, counter=job.counter, limit=ARCHIVE_MESSAGE
     )
-    tokens = job.counter.count(text)
+    tokens, failures = job.counter.count(text), tuple(progress.failures)
     if not text or tokens >= job.source_tokens:
-        return Written("", "", 0, (*failures, "archive-not-shorter"), seconds=seconds)
-    return Written("archive", text, tokens, failures, seconds=seconds)
+        failures = (*failures, "archive-not-shorter")
+        return Written("", "", 0, failures, usage=progress.usage, seconds=seconds)
+    return Written("archive", text, tokens, failures, usage=progress.usage, seconds=seconds)

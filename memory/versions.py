@@ -4,7 +4,7 @@ Nothing is ever changed in place but the marks `undone` and `valid`: every chang
 appends an event with the small state before and after it, and can be taken back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from memory.core.carrying import Carried, to_json
 from memory.models import Conversation, MemoryEvent, Summary, TurnState
 from memory.store import locked
 
@@ -31,7 +32,8 @@ class Stale(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A summary that was made and checked but not stored. Tokens of the text alone."""
+    """A summary that was made and checked but not stored. Tokens of the text alone; the rest as in
+    Summary."""
 
     kind: str
     text: str
@@ -47,6 +49,11 @@ class Draft:
     usage: dict[str, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
     trigger: str = ""
+    literals: Sequence[Sequence[str | int]] = ()
+    carried: int = 0
+    unsupported: Sequence[Sequence[str]] = ()
+    turn: int = 0
+    file: str = ""
 
 
 def state_of(conversation: Conversation) -> dict[str, Any]:
@@ -127,6 +134,11 @@ def commit_summary(
         prompt_version=draft.prompt_version,
         seconds=draft.seconds,
         usage=draft.usage,
+        literals=list(draft.literals),
+        carried=draft.carried,
+        unsupported=list(draft.unsupported),
+        turn=draft.turn,
+        file=draft.file,
     )
     detail = {"trigger": draft.trigger, "failures": list(draft.failures)}
     event = _record(
@@ -142,6 +154,7 @@ def derive_summary(
     version: int,
     text: str,
     tokens: int,
+    carried: Carried,
     author: Any,
     restore: bool,
     only_active: bool = False,
@@ -149,7 +162,8 @@ def derive_summary(
     """Append a version made of another by hand: edited, or restored as it was.
 
     It takes over the other one's range: where that ends earlier than the active one's, the later
-    messages stand verbatim again. `tokens` is the cost of the text alone. Raises Stale if the
+    messages stand verbatim again. `tokens` is the cost of the text alone, `carried` the literals
+    beside it. Raises Stale if the
     version is not active any more and must be (`only_active`), Summary.DoesNotExist for one that
     is unknown, invalid, or from before the last reset.
     """
@@ -175,6 +189,11 @@ def derive_summary(
         tokens_after=tokens,
         model=source.model if restore else "",
         prompt_version=source.prompt_version if restore else "",
+        literals=to_json(carried.candidates),
+        carried=carried.fitting,
+        unsupported=source.unsupported if restore else [],
+        turn=source.turn,
+        file=source.file,
     )
     if source != active:
         # What the older version does not cover would be folded again at once.
@@ -210,9 +229,20 @@ def record_failure(
     """Note a compaction that changed nothing; automatic ones wait until `retry_turn`."""
     conversation = locked(conversation_id)
     conversation.hold_turn = max(conversation.hold_turn, retry_turn)
-    detail = {"trigger": trigger, "failures": list(failures)}
+    turn = conversation.next_turn
+    detail = {"trigger": trigger, "failures": list(failures), "turn": turn}
     kind = MemoryEvent.Kind.COMPACTION_FAILED
     return _record(conversation, kind, state_of(conversation), detail=detail)
+
+
+def last_failure(*, conversation_id: UUID, trigger: str) -> int | None:
+    """The number of the turn that was to come when a compaction last failed; None if its trigger
+    was another one or none failed."""
+    events = MemoryEvent.objects.filter(conversation_id=conversation_id)
+    event = events.filter(kind=MemoryEvent.Kind.COMPACTION_FAILED).order_by("-id").first()
+    if event is None or event.detail.get("trigger") != trigger:
+        return None
+    return int(event.detail["turn"])
 
 
 @transaction.atomic

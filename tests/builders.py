@@ -6,7 +6,8 @@ from dataclasses import replace
 from memory.core.budget import Budget
 from memory.core.groups import Group, group
 from memory.core.messages import Message, ToolCall
-from memory.core.policy import Policy, policy_from
+from memory.core.policy import Policy
+from memory.core.presets import policy_from
 from memory.core.tokens import Counter, message_tokens
 from memory.core.window import Context, SummaryPart
 

@@ -4,7 +4,7 @@ machine: a connection to anywhere but loopback fails."""
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from chatapp.provider import Provider
 from memory.models import Conversation
 from tests.builders import WordCounter
 from tests.scripted import ScriptedTransport
+from tests.sockets import Page, cookie_of
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 LOOPBACK = ("127.", "::1", "localhost", "/")
@@ -120,6 +121,31 @@ async def runner(scripted: ScriptedTransport, monkeypatch: pytest.MonkeyPatch) -
     await made.close()
     # The thread of the database calls outlives the test; its connection must not.
     await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+async def open_page(runner: Any, user: Any) -> AsyncIterator[Callable[..., Awaitable[Page]]]:
+    """Opens pages of a conversation, as its owner; they are closed after the test."""
+    pages: list[Page] = []
+    cookie = await cookie_of(user)
+
+    async def make(conversation: Conversation) -> Page:
+        opened = Page(conversation.pk, cookie)
+        await opened.socket.connect()
+        assert (await opened.next())["type"] == "hello"
+        pages.append(opened)
+        return opened
+
+    yield make
+    for opened in pages:
+        await opened.socket.disconnect()
+
+
+@pytest.fixture
+async def page(open_page: Any, conversation: Conversation) -> Page:
+    """One open page of the conversation."""
+    opened: Page = await open_page(conversation)
+    return opened
 
 
 async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:

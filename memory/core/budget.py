@@ -11,11 +11,14 @@ MAX_RESERVE = 1_024
 class Budget:
     """What one request may cost, in tokens: `usable = window - reply_reserve`.
 
+    `known` is whether somebody said how large the window is; else it is an assumption.
+
     Raises ValueError, naming the parameter and the rule, for values that leave no room.
     """
 
     window: int
     reply_reserve: int
+    known: bool = True
 
     def __post_init__(self) -> None:
         if self.window < MIN_WINDOW:
@@ -32,8 +35,8 @@ class Budget:
         return self.window - self.reply_reserve
 
 
-def budget_for(window: int, reply_reserve: int | None = None) -> Budget:
+def budget_for(window: int, reply_reserve: int | None = None, *, known: bool = True) -> Budget:
     """The budget of a window; the reserve is min(1,024, window / 4) where none is given."""
     if reply_reserve is None:
         reply_reserve = max(1, min(MAX_RESERVE, window // 4))
-    return Budget(window, reply_reserve)
+    return Budget(window, reply_reserve, known)

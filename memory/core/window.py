@@ -1,19 +1,24 @@
 """The context window: the segments of one request, what each is and why it is there."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+import typing
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from memory.core import prompts
 from memory.core.budget import Budget
+from memory.core.carrying import Candidate, render
+from memory.core.cutting import Costs
+from memory.core.fitting import Fitted, fit
 from memory.core.groups import Group, group_tokens, positions, sendable
+from memory.core.literals import Literal
 from memory.core.messages import Message
-from memory.core.planning import Action, Costs, Plan, Trigger, fit, measure, plan
+from memory.core.planning import Action, Plan, Trigger, measure, plan
 from memory.core.policy import Policy
+from memory.core.shortening import apply, prune_results, shorten_arguments, sizes_for, whole_tokens
 from memory.core.tokens import Counter, message_tokens
 
-Kind = Literal["system", "summary", "tail", "current"]
-Reason = Literal["folded", "outside-window", "omitted", "orphan"]
+Kind = typing.Literal["system", "facts", "summary", "tail", "retrieved", "current"]
+Reason = typing.Literal["folded", "outside-window", "omitted", "orphan", "no-room"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,8 @@ class Segment:
 
     `message` is what it says (for the summary: its rendered text). `why` is a code for the reason
     it is there. `made` marks a message that is not the transcript's own (a stub). A summary has
-    its version and the range of positions it stands for.
+    its version and the range of positions it stands for. A shortened message has in `whole` what
+    it costs as it stands in the transcript, in tokens; else 0.
     """
 
     kind: Kind
@@ -33,13 +39,14 @@ class Segment:
     version: int = 0
     first: int = 0
     last: int = 0
+    whole: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """Messages of the context that this request does not contain. Tokens of the messages.
 
-    "omitted" without positions is the summary itself.
+    "omitted" without positions is the summary itself, "no-room" a further part of the memory.
     """
 
     reason: Reason
@@ -49,12 +56,22 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPart:
-    """The active summary as the window needs it: its text, version and range of positions."""
+    """The active summary as the window needs it: its text, version and range of positions.
+
+    `candidates` are the exact values that the text lost, of which the first `fitting` are carried
+    in the window; `unsupported` those that it made up. `file` is where the raw messages are kept,
+    `turn` the last turn that had ended when it was made.
+    """
 
     text: str
     version: int
     first: int
     last: int
+    candidates: tuple[Candidate, ...] = ()
+    fitting: int = 0
+    unsupported: tuple[Literal, ...] = ()
+    file: str = ""
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +81,23 @@ class Window:
     segments: tuple[Segment, ...]
     left_out: tuple[LeftOut, ...]
     budget: Budget
+    tools: int = 0
 
     @property
     def tokens(self) -> int:
-        """The cost of the request in tokens: an upper bound, the sum of its segments."""
-        return sum(segment.tokens for segment in self.segments)
+        """The cost of the request in tokens: an upper bound, its segments and its tools' schemas
+        (`tools`)."""
+        return sum(segment.tokens for segment in self.segments) + self.tools
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a window is made of: everything the memory holds for one conversation."""
+    """What a window is made of: everything the memory holds for one conversation.
+
+    `keep_tools` are the tools whose results the rungs leave alone: they are memory themselves (S1).
+    `parts` are further parts of the memory, "facts" or "retrieved", the dearest first: where there
+    is no room the last ones go. `tools` is what the schemas of the tools cost, in tokens.
+    """
 
     system_prompt: str
     summary: SummaryPart | None
@@ -82,6 +106,9 @@ class Context:
     policy: Policy
     budget: Budget
     counter: Counter
+    keep_tools: Collection[str] = ()
+    parts: tuple[Segment, ...] = ()
+    tools: int = 0
 
     def system_segment(self) -> Segment | None:
         if not self.system_prompt:
@@ -94,34 +121,60 @@ class Context:
             return None
         part = self.summary
         label = f'version="{part.version}" positions="{part.first}-{part.last}"'
-        fenced = prompts.memory_part("summary", label, part.text)
+        carried = render(one.literal for one in part.candidates[: part.fitting])
+        text = prompts.summary_body(part.text, carried, part.file)
+        fenced = prompts.memory_part("summary", label, text)
         message = Message("system", f"{prompts.MEMORY_PREAMBLE}\n{fenced}")
         tokens = message_tokens(message, self.counter)
         return Segment(
             "summary", message, tokens, "folded", False, part.version, part.first, part.last
         )
 
-    def measure(self) -> Costs:
-        """The costs of this context, in tokens."""
-        system, summary = self.system_segment(), self.summary_segment()
-        return measure(
-            self.prior,
-            self.current,
-            fixed=system.tokens if system else 0,
-            summary=summary.tokens if summary else 0,
-            counter=self.counter,
-        )
-
     def plan(self, *, force: bool = False, hold: bool = False) -> Plan:
-        """Whether to compact before the next request, and which groups."""
-        return plan(
-            self.prior,
-            self.current,
-            self.measure(),
+        """Whether to compact before the next request, and which groups.
+
+        Where the policy has the rungs, old arguments and results are shortened first, and what is
+        planned is the shortened context (S1).
+        """
+        shortened = self._rungs()
+        prior = apply(self.prior, shortened) if shortened else self.prior
+        decided = plan(
+            prior,
+            self.measure(prior),
             self.policy,
             self.budget,
+            self.counter,
             force=force,
             hold=hold,
+        )
+        if not shortened:
+            return decided
+        whole = {**decided.whole, **whole_tokens(self.prior, shortened)}
+        return replace(decided, whole=whole)
+
+    def _rungs(self) -> dict[int, Message]:
+        """The shortened messages before the current turn, by position."""
+        if not self.policy.rungs:
+            return {}
+        sizes, groups = sizes_for(self.budget), (*self.prior, *self.current)
+        shortened = shorten_arguments(groups, sizes, self.counter)
+        shortened |= prune_results(groups, sizes, self.counter, self.keep_tools)
+        now = set(positions(self.current))
+        return {at: message for at, message in shortened.items() if at not in now}
+
+    def measure(self, prior: tuple[Group, ...] | None = None) -> Costs:
+        """The costs of this context, in tokens; with other prior groups where they are given."""
+        system, summary = self.system_segment(), self.summary_segment()
+        return measure(
+            self.prior if prior is None else prior,
+            self.current,
+            self.policy,
+            fixed=(system.tokens if system else 0)
+            + self.tools
+            + sum(part.tokens for part in self.parts),
+            summary=summary.tokens if summary else 0,
+            counter=self.counter,
+            compacted_turn=self.summary.turn if self.summary else 0,
         )
 
     def window(self, decided: Plan) -> Window:
@@ -134,41 +187,82 @@ class Context:
         outside: tuple[Group, ...] = ()
         if decided.action == "leave-out":
             outside = decided.head
-        else:
-            decided = Plan("send", (), self.prior, decided.trigger, decided.costs)
+        elif decided.head:
+            decided = replace(decided, action="send", head=(), tail=decided.head + decided.tail)
         cost = summary.tokens if summary else 0
-        omitted, kept, keeps_summary = fit(decided, self.policy, self.budget, cost)
-        segments = [self.system_segment(), summary if keeps_summary else None]
+        fitted = fit(
+            decided,
+            self.current,
+            self.policy,
+            self.budget,
+            cost,
+            self.counter,
+            parts=[part.tokens for part in self.parts],
+            tools=self.tools,
+        )
+        return Window(
+            self._segments(fitted, summary),
+            self._left_out(fitted, summary, outside),
+            self.budget,
+            self.tools,
+        )
+
+    def _segments(self, fitted: Fitted, summary: Segment | None) -> tuple[Segment, ...]:
         why = {"keep": "everything", "leave-out": "within-last", "summary": "not-folded"}
-        parts = [segment for segment in segments if segment]
-        parts += _verbatim(kept, "tail", why[self.policy.older], self.counter)
-        parts += _verbatim(self.current, "current", "current-turn", self.counter)
+        memory = self.parts[: fitted.parts]
+        facts = (part for part in memory if part.kind == "facts")
+        first = (self.system_segment(), *facts, summary if fitted.keeps_summary else None)
+        parts = [segment for segment in first if segment]
+        parts += _verbatim(fitted.kept, "tail", why[self.policy.older], fitted.whole, self.counter)
+        parts += [part for part in memory if part.kind == "retrieved"]
+        parts += _verbatim(fitted.current, "current", "current-turn", fitted.whole, self.counter)
+        return tuple(parts)
+
+    def _left_out(
+        self, fitted: Fitted, summary: Segment | None, outside: tuple[Group, ...]
+    ) -> tuple[LeftOut, ...]:
         left_out = []
         if outside:
             left_out.append(LeftOut("outside-window", *_weighed(outside, self.counter)))
-        if omitted:
-            left_out.append(LeftOut("omitted", *_weighed(omitted, self.counter)))
-        if summary and not keeps_summary:
+        if fitted.omitted:
+            left_out.append(LeftOut("omitted", *_weighed(fitted.omitted, self.counter)))
+        if summary and not fitted.keeps_summary:
             left_out.append(LeftOut("omitted", (), summary.tokens))
-        sent = {segment.message.position for segment in parts}
-        unsent = [
-            message
-            for members in (*kept, *self.current)
-            for message in members.messages
-            if message.position not in sent
-        ]
+        if self.parts[fitted.parts :]:
+            left_out.append(
+                LeftOut("no-room", (), sum(one.tokens for one in self.parts[fitted.parts :]))
+            )
+        unsent = _unsent((*fitted.kept, *fitted.current), self.counter)
         if unsent:
             numbers = tuple(message.position for message in unsent)
             left_out.append(LeftOut("orphan", numbers, sum(one.tokens for one in unsent)))
-        return Window(tuple(parts), tuple(left_out), self.budget)
+        return tuple(left_out)
 
 
-def _verbatim(groups: Iterable[Group], kind: Kind, why: str, counter: Counter) -> list[Segment]:
+def _verbatim(
+    groups: Iterable[Group], kind: Kind, why: str, whole: Mapping[int, int], counter: Counter
+) -> list[Segment]:
     return [
-        Segment(kind, message, message.tokens, why, made)
+        Segment(
+            kind,
+            message,
+            message.tokens,
+            why,
+            made,
+            whole=0 if made else whole.get(message.position, 0),
+        )
         for members in groups
         for message, made in sendable(members, counter)
     ]
+
+
+def _unsent(groups: Iterable[Group], counter: Counter) -> list[Message]:
+    """The messages of groups that a provider would not accept: results without a call."""
+    unsent = []
+    for members in groups:
+        sent = {message.position for message, _ in sendable(members, counter)}
+        unsent += [message for message in members.messages if message.position not in sent]
+    return unsent
 
 
 def _weighed(groups: Sequence[Group], counter: Counter) -> tuple[tuple[int, ...], int]:

@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from memory.core.budget import Budget, budget_for
 from memory.core.messages import Message as CoreMessage
 from memory.core.messages import ToolCall
-from memory.core.policy import Policy, policy_from
+from memory.core.policy import Policy
+from memory.core.presets import policy_from
 
 if TYPE_CHECKING:
     from memory.models.versions import Summary
@@ -64,9 +65,11 @@ class Conversation(models.Model):
         """The memory policy; ValueError if the stored data is not one."""
         return policy_from(self.policy_data)
 
-    def budget(self, default_window: int) -> Budget:
-        """The token budget of a request, with the model's window where none is set."""
-        return budget_for(self.window or default_window, self.reply_reserve)
+    def budget(self, default_window: int, *, known: bool = True) -> Budget:
+        """The token budget of a request, with the model's window where none is set; `known` is
+        whether that is more than an assumption."""
+        known = known or self.window is not None
+        return budget_for(self.window or default_window, self.reply_reserve, known=known)
 
     def active_summary(self) -> Optional["Summary"]:
         """The newest version that stands: not undone, still valid, begun after the last reset."""

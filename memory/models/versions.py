@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from memory.core import carrying, literals
+from memory.core.window import SummaryPart
 from memory.models.transcript import Conversation
 
 
@@ -14,6 +16,9 @@ class Summary(models.Model):
 
     It stands for the positions `first_position` to `last_position`. `undone` and `valid` are the
     only columns that change: by an undo, and when a message of its range is replaced or deleted.
+    `literals` are rows of `memory.core.carrying` with the exact values that the text lost, of which
+    the first `carried` stand in the window; `unsupported` are those that the text made up. `turn`
+    is the last turn that had ended, `file` where the raw messages are kept.
     """
 
     class Kind(models.TextChoices):
@@ -40,6 +45,11 @@ class Summary(models.Model):
     prompt_version = models.CharField(max_length=40, blank=True)
     seconds = models.FloatField(default=0)
     usage = models.JSONField(default=dict, blank=True)
+    literals = models.JSONField(default=list, blank=True)
+    carried = models.PositiveIntegerField(default=0)
+    unsupported = models.JSONField(default=list, blank=True)
+    turn = models.PositiveIntegerField(default=0)
+    file = models.CharField(max_length=200, blank=True)
     undone = models.BooleanField(default=False)
     valid = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -54,6 +64,20 @@ class Summary(models.Model):
 
     def __str__(self) -> str:
         return f"v{self.version}"
+
+    def to_core(self) -> SummaryPart:
+        """The version as the window needs it."""
+        return SummaryPart(
+            self.text,
+            self.version,
+            self.first_position,
+            self.last_position,
+            carrying.from_json(self.literals),
+            self.carried,
+            literals.from_json(self.unsupported),
+            self.file,
+            self.turn,
+        )
 
 
 class MemoryEvent(models.Model):

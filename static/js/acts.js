@@ -55,7 +55,8 @@ export function watchActs({ panel, loginUrl, announce, onChanged, onSignedOut, o
       (near || document.querySelector("[data-tab-link][aria-current]")).focus({ preventScroll: true });
     }
     if (!detail.successful) return tell(reasonOf(detail.xhr));
-    tell(what === "memory" && panel.revision() === revision ? say("nothingChanged") : "");
+    const unchanged = what === "memory" && panel.revision() === revision;
+    tell(panel.note() || (unchanged ? say("nothingChanged") : ""));
     onChanged(what);
   });
 

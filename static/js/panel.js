@@ -132,6 +132,8 @@ export function createPanel({ url, body }) {
     refresh,
     tab: () => view()?.dataset.tab ?? "",
     revision: () => view()?.dataset.revision ?? "",
+    /** What the server says of the act that it answered with this view. */
+    note: () => body.querySelector("[data-note]")?.dataset.note ?? "",
     hold: (on) => { held = on; },
   };
 }

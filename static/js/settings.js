@@ -9,6 +9,9 @@ export function fitSettings(body) {
     const has = control.dataset.presets.split(" ").includes(preset);
     control.closest("[data-setting]").hidden = !has;
     control.disabled = !has; // not sent, so that a value nobody sees is not refused
-    if (has && control.tagName === "INPUT") control.placeholder = control.getAttribute(`data-default-${preset}`);
+    if (!has) continue;
+    const words = control.getAttribute(`data-default-${preset}`);
+    if (control.tagName === "INPUT") control.placeholder = words;
+    else control.options[0].textContent = words;
   }
 }

@@ -84,7 +84,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     "SE-06": (
         "tests/chatapp/test_socket.py::test_only_the_exact_origin_may_open_a_socket",
         "tests/chatapp/test_socket.py::test_a_foreign_or_unknown_conversation_is_closed_alike",
-        "tests/chatapp/test_bad_input.py::"
+        "tests/chatapp/test_large_input.py::"
         "test_a_frame_over_one_mebibyte_closes_the_socket_and_one_below_does_not",
     ),
     "SE-08": (

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.urls import reverse
+from django.utils import timezone
 
+from memory.core.cutting import first_fitting
 from memory.core.groups import MISSING_RESULT, group, sendable
 from memory.core.messages import Message, ToolCall
-from memory.core.planning import first_fitting
-from memory.core.policy import Policy, policy_from
+from memory.core.policy import Policy
+from memory.core.presets import policy_from
 from memory.core.window import Context
 from memory.core.wire import to_wire
-from memory.models import Conversation, Summary
+from memory.models import Conversation, Summary, Turn
 from memory.models import Message as Row
 from tests.builders import COUNTER, call, context, history, numbered, reply, result, user
 from tests.cases.raw import aassembled, faults, sent, store_history, strict, whole
@@ -217,6 +219,23 @@ def test_cp_15_real_conversations_are_whole_at_every_cut(data: Path) -> None:
                 cuts += 1
     assert cuts > 1_000
     assert repeated > 50
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_cp_14_where_no_edge_is_the_panel_says_why_nothing_is_folded(
+    runner: Any, scripted: Any, conversation: Conversation, async_client: Any
+) -> None:
+    """A compaction that was skipped gave an error instead of a reason."""
+    await sync_to_async(store_history)(
+        conversation, [user("look"), call("find"), result("found"), call("find"), result("again")]
+    )
+    await Turn.objects.aupdate(state="running", heartbeat_at=timezone.now())
+    await async_client.aforce_login(conversation.owner)
+    url = reverse("memory_compact", args=[conversation.pk])
+    answer = await async_client.post(url, headers={"hx-request": "true"})
+    assert "no messages before the current turn" in answer.content.decode()
+    assert scripted.asked() == []
+    assert not await Summary.objects.aexists()
 
 
 @pytest.mark.django_db(transaction=True)

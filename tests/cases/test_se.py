@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from chatapp.markdown import render
 from memory.models import Conversation, MemoryEvent, Message, Summary, Turn
-from tests.chatapp.test_pages import fill, fold
+from tests.chatapp.helpers import fill, fold
 
 ROOT = Path(__file__).parents[2]
 PAYLOADS = ["<svg onload=window.__p=1>", '"><script>window.__p=1</script>']

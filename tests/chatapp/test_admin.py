@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from chatapp import admin as admins
 from memory.models import Conversation, MemoryEvent, Summary
-from tests.chatapp.test_pages import fill, fold
+from tests.chatapp.helpers import fill, fold
 
 pytestmark = pytest.mark.django_db
 

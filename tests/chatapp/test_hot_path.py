@@ -25,7 +25,7 @@ def test_a_turn_takes_the_same_queries_after_ten_and_after_thousand_turns(policy
 
 def test_no_more_rows_are_read_than_the_policy_can_keep(django_assert_num_queries: Any) -> None:
     from memory import reading
-    from memory.core.policy import policy_from
+    from memory.core.presets import policy_from
     from memory.encodings import counter_for
 
     policy = policy_from({"preset": "window", "max_messages": 6})

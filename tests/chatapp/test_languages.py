@@ -1,18 +1,13 @@
-"""English and Chinese: the catalogue is complete, and pages and sockets speak it."""
+"""English and Chinese: pages and sockets speak the language of the visitor."""
 
-import ast
-import json
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.http import HttpRequest
 from django.test import AsyncClient, Client
 from django.test.utils import override_settings
@@ -20,30 +15,21 @@ from django.urls import reverse
 from django.utils import translation
 from django.views.defaults import server_error
 
-from chatapp.asgi import application
-from chatapp.management.commands import catalogue
 from memory import service
 from memory.models import Conversation
-from tests.chatapp.helpers import say
+from tests.chatapp.helpers import copy_catalogue, say
+from tests.sockets import Page, cookie_of
 
-ROOT = Path(__file__).parents[2]
 CHINESE = {"headers": {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}}
 # What is the same in both languages: names, keys and units.
 SAME = {"Palimpsest", "EN", "README", "JSON", "token", "sha", "ReAct", "hybrid", "Esc"}
-
-
-def copy_to(folder: Path) -> Path:
-    file = folder / "zh_Hans/LC_MESSAGES/django.po"
-    file.parent.mkdir(parents=True)
-    shutil.copy(ROOT / "locale/zh_Hans/LC_MESSAGES/django.po", file)
-    return file
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The Chinese catalogue, compiled and in use whether or not `make setup` ran."""
     folder = tmp_path_factory.mktemp("locale")
-    copy_to(folder)
+    copy_catalogue(folder)
     with override_settings(LOCALE_PATHS=[folder]):
         call_command("catalogue")
         yield
@@ -54,13 +40,6 @@ def _english() -> Iterator[None]:
     """A page leaves its language behind; the next test does not find it."""
     with translation.override("en"):
         yield
-
-
-@pytest.fixture
-def po(settings: Any, tmp_path: Path) -> Path:
-    """A copy of the Chinese catalogue that a test may spoil."""
-    settings.LOCALE_PATHS = [tmp_path]
-    return copy_to(tmp_path)
 
 
 class Words(HTMLParser):
@@ -114,98 +93,6 @@ def client(user: Any) -> Client:
     signed_in = Client(**CHINESE)
     signed_in.force_login(user)
     return signed_in
-
-
-# The catalogue
-
-
-def test_the_catalogue_is_complete_and_up_to_date(po: Path) -> None:
-    before = po.read_text()
-    call_command("catalogue", check=True)
-    call_command("catalogue", update=True)
-    assert po.read_text() == before, "run: make catalogue"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        ('"发送"', '""', "untranslated: 'Send'"),
-        ('msgid "Send"\n', 'msgid "Sent off"\n', "missing: 'Send'"),
-        ('msgid "Send"\n', '#, fuzzy\nmsgid "Send"\n', "fuzzy: 'Send'"),
-        ('"发送"', '"“发\\"送”"', "a plain quotation mark, which may end an attribute: 'Send'"),
-        ('"第 %(number)s 轮"', '"第 %(n)s 轮"', "other placeholders: 'Turn %(number)s'"),
-        ('"{seconds} 秒"', '"秒"', "other placeholders: '{seconds} s'"),
-    ],
-)
-def test_the_check_names_what_is_wrong(po: Path, old: str, new: str, fault: str) -> None:
-    text = po.read_text()
-    assert text.count(old) == 1
-    po.write_text(text.replace(old, new))
-    with pytest.raises(CommandError, match=re.escape(f"zh_Hans: {fault}")):
-        call_command("catalogue", check=True)
-
-
-def test_an_update_drops_what_is_gone_and_guesses_nothing(po: Path) -> None:
-    text = po.read_text()
-    po.write_text(text.replace('msgid "Send"\n', 'msgid "Sent"\n'))
-    call_command("catalogue", update=True)
-    assert po.read_text() == text.replace('"发送"', '""')
-
-
-def test_messages_are_found_in_templates_and_python(settings: Any, tmp_path: Path) -> None:
-    settings.BASE_DIR = tmp_path
-    files = {
-        "templates/a.html": """{% load i18n %}
-            <p title="{% translate 'Don’t' context "verb" %}">{{ title|default:_("None") }}
-              {# Translators: what it is about #}
-              {% translate "100%" %}</p>
-          {% blocktranslate trimmed count n=2 context "x" with a=b %}
-            {{ n }} apple of {{ a }}
-          {% plural %}
-            {{ n }} apples of {{ a }}
-          {% endblocktranslate %}""",
-        "chatapp/a.py": 'a = pgettext_lazy("c", "one" " two")\nb = ngettext("cat", "cats", 2)\n',
-        "memory/b/c.py": 'class A:\n    a = _("lazy")\n    b = npgettext("d", "dog", "dogs", 1)\n',
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    found = {(message.context, message.id) for message in catalogue.extracted() if message.id}
-    assert found == {
-        ("verb", "Don’t"),
-        (None, "None"),
-        (None, "100%%"),
-        ("x", ("%(n)s apple of %(a)s", "%(n)s apples of %(a)s")),
-        ("c", "one two"),
-        (None, ("cat", "cats")),
-        (None, "lazy"),
-        ("d", ("dog", "dogs")),
-    }
-
-
-def test_words_made_at_import_are_lazy() -> None:
-    """A word translated while a module is imported would stay in the server's language."""
-    eager = []
-    for path in [*ROOT.glob("chatapp/**/*.py"), *ROOT.glob("memory/**/*.py")]:
-        tree = ast.parse(path.read_text())
-        names = {
-            name.asname or name.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
-            for name in node.names
-            if name.name in ("gettext", "ngettext", "pgettext", "npgettext")
-        }
-        calls = [node.func for node in at_import(tree) if isinstance(node, ast.Call)]
-        eager += [f"{path}:{one.lineno}" for one in calls if getattr(one, "id", None) in names]
-    assert eager == []
-
-
-def at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs when a module is imported: everything but the bodies of its functions."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield child
-            yield from at_import(child)
 
 
 # Pages
@@ -285,6 +172,16 @@ async def test_deleting_asks_in_chinese(user: Any, conversation: Conversation) -
     assert_chinese(response.text, "要删除这个对话吗？", "永久删除")
 
 
+@pytest.mark.django_db(transaction=True)
+async def test_why_nothing_was_folded_is_said_in_chinese(
+    runner: Any, user: Any, conversation: Conversation
+) -> None:
+    client = AsyncClient()
+    await client.aforce_login(user)
+    response = await client.post(f"/c/{conversation.pk}/memory/compact/", **CHINESE, follow=True)
+    assert_chinese(response.text, "没有折叠任何消息：上下文中在当前轮次之前没有消息。")
+
+
 # The socket
 
 
@@ -302,23 +199,13 @@ async def test_error_frames_speak_the_language_of_the_visitor(
     cookie: str, accepted: str, words: tuple[str, ...], runner: Any, user: Any,
     conversation: Conversation,
 ) -> None:  # fmt: skip
-    signed_in = Client()
-    await sync_to_async(signed_in.force_login)(user)
-    session = signed_in.cookies["sessionid"].value
-    headers = {
-        "origin": "http://localhost:8000",
-        "host": "localhost:8000",
-        "cookie": f"sessionid={session}; django_language={cookie}",
-        "accept-language": accepted,
-    }
-    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-    path = f"/ws/c/{conversation.pk}/"
-    socket = WebsocketCommunicator(application, path, headers=encoded)
-    await socket.connect()
-    await socket.receive_from()  # hello
+    cookies = await cookie_of(user) + f"; django_language={cookie}".encode()
+    page = Page(conversation.pk, cookies, languages=accepted.encode())
+    await page.socket.connect()
+    await page.until("hello")
     heard = []
     for frame in ("{bad", '{"type": "turn.retry", "id": "r", "turn": 7}'):
-        await socket.send_to(text_data=frame)
-        heard.append(json.loads(await socket.receive_from(timeout=10))["message"])
+        await page.socket.send_to(text_data=frame)
+        heard.append((await page.next())["message"])
     assert tuple(heard) == words
-    await socket.disconnect()
+    await page.socket.disconnect()

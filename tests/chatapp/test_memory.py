@@ -11,24 +11,16 @@ from chatapp.provider import target_for
 from memory import service, summarizer, versions
 from memory.models import Conversation, MemoryEvent, Message, Summary, Turn
 from memory.summarizer import Ladder
-from tests.chatapp.helpers import messages_of, say
+from tests.chatapp.helpers import LONG, chat, messages_of, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LONG = "a reply that is long enough for a summary to be shorter than what it stands for"
 QUICK = Ladder(tries=2, try_seconds=0.2, total_seconds=1, backoff_seconds=0.01)
 
 
 @pytest.fixture(autouse=True)
 def _quick_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "inline_ladder", lambda: QUICK)
-
-
-async def chat(runner: Any, conversation: Conversation, turns: int) -> None:
-    for _ in range(turns):
-        number = await conversation.turns.acount() + 1
-        turn = await say(runner, conversation, f"question {number}: " + "word " * 15)
-        assert turn.state == "complete"
 
 
 async def body(conversation: Conversation) -> Any:

@@ -8,50 +8,10 @@ from django.test import Client
 from django.urls import reverse
 
 from memory import versions
-from memory.models import Conversation, Message, Summary, Turn
+from memory.models import Conversation
+from tests.chatapp.helpers import fill, fold, get
 
 pytestmark = pytest.mark.django_db
-
-
-def fill(conversation: Conversation, turns: int) -> None:
-    """`turns` finished turns of a question and an answer."""
-    rows = Turn.objects.bulk_create(
-        Turn(conversation=conversation, number=number, client_id=f"t{number}", state="complete")
-        for number in range(1, turns + 1)
-    )
-    Message.objects.bulk_create(
-        Message(
-            conversation=conversation,
-            turn=turn,
-            position=2 * index + offset,
-            role=role,
-            content=f"{role} {index + 1}",
-            tokens=9,
-            encoding="o200k_base",
-            counts=True,
-        )
-        for index, turn in enumerate(rows)
-        for offset, role in ((1, "user"), (2, "assistant"))
-    )
-    conversation.next_position, conversation.next_turn = 2 * turns + 1, turns + 1
-    conversation.save()
-
-
-def fold(conversation: Conversation, last: int) -> Summary:
-    """A summary of everything up to a position, committed as the engine does."""
-    conversation.refresh_from_db()
-    draft = versions.Draft("model", "They talked.", 1, last, last, 9 * last, 8)
-    committed = versions.commit_summary(
-        conversation_id=conversation.pk, revision=conversation.memory_revision, draft=draft
-    )
-    assert committed is not None
-    return committed[0]
-
-
-def get(client: Client, conversation: Conversation, name: str, **query: Any) -> str:
-    response = client.get(reverse(name, args=[conversation.pk]), query)
-    assert response.status_code == 200
-    return response.content.decode()
 
 
 def states(html: str) -> dict[int, str]:

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from chatapp.forms import SettingsForm
 from memory.models import Conversation, MemoryEvent
-from tests.chatapp.test_pages import fill
+from tests.chatapp.helpers import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,14 +77,14 @@ def test_what_is_saved_is_what_the_next_request_becomes(
 def test_a_parameter_equal_to_its_default_is_not_stored(
     client: Client, conversation: Conversation
 ) -> None:
-    save(client, conversation, max_messages=12, keep_messages=4, trigger_percent=75)
+    save(client, conversation, max_messages=12, keep_messages=4, trigger_share=75)
     assert conversation.policy_data == {"preset": "hybrid", "keep_messages": 4}
     form = SettingsForm(conversation)
     assert form["max_messages"].value() is None
     assert form["keep_messages"].value() == 4
     html = client.get(reverse("panel_settings", args=[conversation.pk])).text
     assert 'placeholder="12"' in html
-    assert 'data-presets="window hybrid"' in html
+    assert 'data-presets="window double-window summary hybrid harness"' in html
     save(client, conversation, preset="full")
     assert conversation.policy_data == {"preset": "full"}
 
@@ -92,11 +92,11 @@ def test_a_parameter_equal_to_its_default_is_not_stored(
 def test_a_lower_trigger_keeps_its_target_below_it(
     client: Client, conversation: Conversation
 ) -> None:
-    save(client, conversation, trigger_percent=30)
+    save(client, conversation, trigger_share=30)
     policy = conversation.policy
     assert policy.trigger_share == 0.3
     assert 0 < policy.target_share < 0.3
-    assert SettingsForm(conversation)["trigger_percent"].value() == 30
+    assert SettingsForm(conversation)["trigger_share"].value() == 30
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_lower_trigger_keeps_its_target_below_it(
         ({"preset": "window", "max_messages": 1}, "max_messages", "At least 2."),
         ({"keep_messages": 1}, "keep_messages", "At least 2."),
         ({"summary_cap": 10}, "summary_cap", "At least 50."),
-        ({"trigger_percent": 101}, "trigger_percent", "less than or equal to 100"),
+        ({"trigger_share": 101}, "trigger_share", "less than or equal to 100"),
         ({"window": 63}, "window", "greater than or equal to 64"),
         ({"window": "many"}, "window", "whole number"),
         ({"window": 256, "reply_reserve": 256}, "reply_reserve", "at most 255"),

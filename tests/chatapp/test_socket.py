@@ -4,71 +4,19 @@ import asyncio
 import json
 import re
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
-from django.test import Client
+from django.utils import timezone
 
 from chatapp import events, frames
-from chatapp.asgi import application
 from memory.models import Conversation, Message, Turn
 from tests.conftest import until
+from tests.sockets import Page, cookie_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-ORIGIN = b"http://localhost:8000"
-
-
-async def cookie_of(user: Any) -> bytes:
-    client = Client()
-    await sync_to_async(client.force_login)(user)
-    return f"sessionid={client.cookies['sessionid'].value}".encode()
-
-
-class Page:
-    """One open page: a socket that remembers what it was told."""
-
-    def __init__(self, conversation_id: Any, cookie: bytes = b"", origin: bytes = ORIGIN) -> None:
-        headers = [(b"origin", origin), (b"host", b"localhost:8000"), (b"cookie", cookie)]
-        path = f"/ws/c/{conversation_id}/"
-        self.socket = WebsocketCommunicator(application, path, headers=headers)
-        self.frames: list[dict[str, Any]] = []
-
-    async def send(self, **frame: Any) -> None:
-        await self.socket.send_to(text_data=json.dumps(frame))
-
-    async def next(self) -> dict[str, Any]:
-        frame = json.loads(await self.socket.receive_from(timeout=10))
-        self.frames.append(frame)
-        return frame
-
-    async def until(self, type_: str) -> dict[str, Any]:
-        while (frame := await self.next())["type"] != type_:
-            pass
-        return frame
-
-    def text(self) -> str:
-        """The reply as a client builds it from the deltas; a gap raises."""
-        text = ""
-        for frame in self.frames:
-            if frame["type"] == "turn.text":
-                text = frame["text"]
-            if frame["type"] == "turn.delta":
-                assert frame["offset"] <= len(text), "a gap"
-                text += frame["text"][len(text) - frame["offset"] :]
-        return text
-
-
-@pytest.fixture
-async def page(runner: Any, user: Any, conversation: Conversation) -> Any:
-    opened = Page(conversation.pk, await cookie_of(user))
-    await opened.socket.connect()
-    assert (await opened.next())["type"] == "hello"
-    yield opened
-    await opened.socket.disconnect()
 
 
 async def test_a_message_is_answered_and_told(page: Page, scripted: Any) -> None:
@@ -82,35 +30,30 @@ async def test_a_message_is_answered_and_told(page: Page, scripted: Any) -> None
 
 
 async def test_four_hundred_pieces_reach_two_pages_without_a_hole(
-    page: Page, scripted: Any, user: Any, conversation: Conversation
+    page: Page, scripted: Any, open_page: Any, conversation: Conversation
 ) -> None:
     scripted.replies = ["".join(chr(0x4E00 + n) for n in range(400))]
-    second = Page(conversation.pk, await cookie_of(user))
-    await second.socket.connect()
+    second = await open_page(conversation)
     await page.send(type="message.send", id="m1", text="hello")
     await asyncio.gather(page.until("turn.ended"), second.until("turn.ended"))
     stored = await Message.objects.aget(role="assistant")
     assert page.text() == second.text() == stored.content == scripted.replies[0]
-    await second.socket.disconnect()
 
 
 async def test_a_page_opened_in_the_middle_gets_all_of_the_reply(
-    page: Page, scripted: Any, user: Any, conversation: Conversation
+    page: Page, scripted: Any, open_page: Any, conversation: Conversation
 ) -> None:
     scripted.replies, scripted.hold = ["abcdefgh" * 50], asyncio.Event()
     await page.send(type="message.send", id="m1", text="hello")
     await page.until("turn.delta")
     await page.socket.disconnect()
-    again = Page(conversation.pk, await cookie_of(user))
-    await again.socket.connect()
-    hello = await again.next()
-    assert hello["turn"] == 1
+    again = await open_page(conversation)
+    assert again.frames[0]["turn"] == 1
     await again.send(type="turn.resume", turn=1)
     assert (await again.until("turn.text"))["text"] == "a"
     scripted.hold.set()
     await again.until("turn.ended")
     assert again.text() == "abcdefgh" * 50
-    await again.socket.disconnect()
 
 
 async def test_a_resume_after_the_end_gives_the_whole_reply(page: Page, scripted: Any) -> None:
@@ -266,10 +209,6 @@ async def test_only_the_exact_origin_may_open_a_socket(
 async def test_a_turn_of_a_dead_process_is_interrupted_when_a_page_opens(
     runner: Any, user: Any, conversation: Conversation, page: Page
 ) -> None:
-    from datetime import timedelta
-
-    from django.utils import timezone
-
     turn = await Turn.objects.acreate(
         conversation=conversation,
         number=1,

@@ -10,8 +10,9 @@ from django.urls import reverse
 from chatapp.provider import target_for
 from chatapp.summaries import summary_tab
 from memory import service, versions
+from memory.core.carrying import Carried
 from memory.models import Conversation, Summary
-from tests.chatapp.test_pages import fill, fold
+from tests.chatapp.helpers import fill, fold
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,7 +65,7 @@ def test_without_a_summary_the_tab_says_when_the_first_one_comes(
 def test_the_tab_lists_versions_and_opens_the_active_one(folded: Conversation) -> None:
     event = versions.derive_summary(
         conversation_id=folded.pk, version=1, text="They spoke.", tokens=9, author=folded.owner,
-        restore=False,
+        restore=False, carried=Carried((), 0),
     )  # fmt: skip
     folded.refresh_from_db()
     tab = summary_tab(folded)

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,13 @@ class Client:
         assert self.send(conversation, text).status_code == 302
         until(lambda: self.state(conversation) == "complete", f"{text!r} is answered")
         return self.last_text(conversation)
+
+    def talk(self, texts: Iterable[str]) -> str:
+        """A new conversation in which these messages were sent and answered; its address."""
+        conversation = self.new_conversation()
+        for text in texts:
+            self.ask(conversation, text)
+        return conversation
 
     def transcript(self, conversation: str) -> str:
         return self.http.get(f"{conversation}transcript/").text

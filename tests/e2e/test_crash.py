@@ -35,6 +35,13 @@ def begin(client: Client) -> str:
     return conversation
 
 
+def begin_in_browser(server: Server, visit: Callable[..., Chat]) -> tuple[Chat, int]:
+    """A page with a long reply on its way that may lose its server; the number of the turn."""
+    chat = visit(server).sign_in().new()
+    chat.watch.allow(GONE)
+    return chat, chat.send("count to 2000")
+
+
 def test_after_kill_9_the_saved_text_is_there_and_the_next_message_is_answered(
     start_server: Callable[[], Server], sign_in: Callable[[Server], Client]
 ) -> None:
@@ -68,9 +75,7 @@ def test_an_open_page_survives_kill_9_and_shows_the_interruption_by_itself(
     start_server: Callable[[], Server], visit: Callable[..., Chat]
 ) -> None:
     server = start_server()
-    chat = visit(server).sign_in().new()
-    chat.watch.allow(GONE)
-    number = chat.send("count to 2000")
+    chat, number = begin_in_browser(server, visit)
     expect(chat.partial).to_contain_text("150, 151")
     server.send_signal(signal.SIGKILL)
     server.ended(5)
@@ -116,9 +121,7 @@ def test_sigterm_ends_a_server_with_open_pages_which_come_back(
     start_server: Callable[[], Server], visit: Callable[..., Chat]
 ) -> None:
     server = start_server()
-    chat = visit(server).sign_in().new()
-    chat.watch.allow(GONE)
-    number = chat.send("count to 2000")
+    chat, number = begin_in_browser(server, visit)
     idle = chat.tab()
     expect(idle.partial).to_contain_text("20, 21")
     server.send_signal(signal.SIGTERM)

@@ -59,9 +59,7 @@ def test_the_first_six_messages_fold_the_name_is_still_known_and_undo_unfolds(
 def test_every_request_can_be_walked_to_and_is_identical_to_what_was_sent(
     server: Server, local_user: Client, visit: Callable[..., Chat]
 ) -> None:
-    conversation = local_user.new_conversation()
-    for text in TALK:
-        local_user.ask(conversation, text)
+    conversation = local_user.talk(TALK)
     chat = visit(server, local_user).open(conversation)
     last = len(TALK)
     title = chat.panel.locator("#context-title")
@@ -96,3 +94,17 @@ def test_a_part_of_the_request_and_its_message_mark_each_other(chat: Chat) -> No
     chat.page.locator("#m-2").hover()
     expect(chat.segments.nth(2)).to_have_class(re.compile(r"\bmarked\b"))
     expect(chat.page.locator("#m-1")).not_to_have_class(re.compile(r"\bmarked\b"))
+
+
+def test_compact_now_says_beside_its_button_why_it_folds_nothing(chat: Chat) -> None:
+    note = chat.page.locator("#panel-note")
+    chat.page.locator("#compact-now").click()
+    expect(note).to_contain_text("the context holds no messages before the current turn")
+    expect(chat.page.locator("#announce")).to_contain_text("holds no messages")
+    chat.ask(TALK[0])
+    chat.tab_link("Summary").click()
+    expect(chat.page.locator("#summary-title")).to_be_visible()
+    chat.page.locator("#compact-now").click()
+    expect(note).to_contain_text("within the last 6 messages")
+    chat.reset()
+    expect(note).not_to_contain_text("folded")

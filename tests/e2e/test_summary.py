@@ -16,9 +16,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def folded(server: Server, local_user: Client, visit: Callable[..., Chat]) -> Chat:
     """A conversation whose first six messages were folded, opened at its Summary tab."""
-    conversation = local_user.new_conversation()
-    for text in TALK:
-        local_user.ask(conversation, text)
+    conversation = local_user.talk(TALK)
     chat = visit(server, local_user).open(conversation)
     chat.tab_link("Summary").click()
     expect(chat.page.locator("#opened-title")).to_have_text("Summary v1")
@@ -130,9 +128,7 @@ def test_a_source_is_marked_and_shown_in_the_transcript(folded: Chat) -> None:
 def test_without_scripts_a_summary_is_edited_and_restored(
     server: Server, local_user: Client, visit: Callable[..., Chat]
 ) -> None:
-    conversation = local_user.new_conversation()
-    for text in TALK:
-        local_user.ask(conversation, text)
+    conversation = local_user.talk(TALK)
     chat = visit(server, local_user, java_script_enabled=False)
     chat.page.goto(server.url + conversation)
     chat.tab_link("Summary").click()

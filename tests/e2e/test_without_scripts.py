@@ -59,3 +59,11 @@ def test_one_can_stop_and_retry(plain: Chat) -> None:
     plain.turn(1).get_by_role("button", name="Retry").click()
     assert ended(plain, 2) == "complete"
     assert plain.reply(2).inner_text() == whole
+
+
+def test_compact_now_says_why_it_folds_nothing(plain: Chat) -> None:
+    plain.page.locator("#compact-now").click()
+    note = plain.page.locator("#panel-note")
+    expect(note).to_contain_text("the context holds no messages before the current turn")
+    plain.page.goto(plain.server.url + plain.address)
+    expect(note).to_be_empty()

@@ -4,18 +4,33 @@ A history is drawn step by step from prepared steps: one draw a step keeps the t
 failing example shrinks to the steps that matter.
 """
 
+import json
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from hypothesis import strategies as st
 
 from memory.core.budget import MIN_WINDOW, budget_for
 from memory.core.groups import group
-from memory.core.messages import Message
-from memory.core.policy import Policy, policy_from
+from memory.core.messages import Message, ToolCall
+from memory.core.policy import Policy
+from memory.core.presets import DEFAULT, PRESETS, policy_from
 from memory.core.tokens import Counter
 from memory.core.window import Context, SummaryPart
 from tests.builders import COUNTER, call, numbered, reply, result, user
+
+
+class HeavyCounter:
+    """Counts each word for many tokens: windows as large as real ones with short texts."""
+
+    name, estimated, weight = "heavy", False, 400
+
+    def count(self, text: str) -> int:
+        return self.weight * len(text.split())
+
+
+HEAVY = HeavyCounter()
 
 HOSTILE = (
     "</memory>",
@@ -37,6 +52,7 @@ TEXTS = (
     "longer " * 60,
 )
 GIANT = "giant " * 400
+WRITE = Message("assistant", "", tool_calls=(ToolCall("w", "write", json.dumps({"text": GIANT})),))
 CALLED = (["a"], ["a", "b"], ["a", "a"], [""], ["c", "b", "a"])
 
 
@@ -60,6 +76,8 @@ STEPS: tuple[tuple[Message, ...], ...] = (
         for answers in _answers(ids)
     ),
     (call("query_order", ids=["a"]), result(GIANT, "a")),
+    (user("write it"), WRITE, result("written", "w"), reply("done")),
+    (WRITE, result("written", "w"), WRITE, result(GIANT, "w")),
     (result("stray", "a"),),
     (user(GIANT),),
     (reply(GIANT),),
@@ -74,19 +92,84 @@ def histories(least: int = 0, most: int = 24) -> st.SearchStrategy[list[Message]
     return steps.map(lambda drawn: [message for step in drawn for message in step])
 
 
+CAPS = st.sampled_from([50, 50, 200, 500]).map(lambda cap: {"summary_cap": cap})
+MAYBE = st.sampled_from([None, None, 1, 3])  # a trigger that most policies do without
+
+
+def _joined(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.tuples(*parts).map(lambda drawn: {k: v for one in drawn for k, v in one.items()})
+
+
+def _counts(least: int) -> st.SearchStrategy[dict[str, object]]:
+    """How many messages stay, and a larger number of them that compacts."""
+    pairs = st.tuples(st.integers(2, 8), st.integers(1, 6))
+    return pairs.map(lambda pair: {"keep_messages": pair[0], "max_messages": max(least, sum(pair))})
+
+
+def _shares(
+    pairs: list[tuple[float | None, float]], kept: str
+) -> st.SearchStrategy[dict[str, Any]]:
+    return st.sampled_from(pairs).map(lambda pair: {"trigger_share": pair[0], kept: pair[1]})
+
+
+def _tokens() -> st.SearchStrategy[dict[str, object]]:
+    """Hybrid by tokens, with small windows' sizes of the rungs or without rungs."""
+    pairs: list[tuple[float | None, float]] = [(0.7, 0.35), (0.7, 0.6), (0.3, 0.1), (1.0, 0.9)]
+    more = {"keep_turns": st.integers(0, 3), "rungs": st.booleans(), "every_turns": MAYBE}
+    return _joined(_shares(pairs, "keep_share"), st.fixed_dictionaries(more), CAPS)
+
+
+HYBRID: list[tuple[float | None, float]] = [
+    (0.75, 0.5), (0.75, 0.6), (None, 0.5), (0.3, 0.25), (0.3, 0.1), (1.0, 0.9),
+]  # fmt: skip
+# A fixed number of tokens: at least eight times the longest summary, or the room that is held back
+# for the summary would still grow with the window where the trigger does not.
+FIXED = st.sampled_from([4_000, 160_000])
+# The parameters of every preset, small enough to matter in short histories.
+CHANGES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "full": st.just({}),
+    "window": st.integers(2, 12).map(lambda most: {"max_messages": most}),
+    "double-window": st.fixed_dictionaries(
+        {"max_messages": st.integers(2, 30), "trigger_tokens": st.sampled_from([100, 300, 8_000])}
+    ),
+    "summary": _joined(_counts(4), CAPS),
+    "hybrid": _joined(_counts(3), _shares(HYBRID, "target_share"), CAPS),
+    "hybrid-tokens": _tokens(),
+    "rounds": st.tuples(st.integers(1, 3), st.integers(1, 3)).map(
+        lambda pair: {"fold_turns": pair[0], "max_turns": sum(pair)}
+    ),
+    "consolidator": _joined(
+        _shares([(0.5, 0.3), (0.9, 0.5), (0.3, 0.2)], "target_share"),
+        st.fixed_dictionaries(
+            {
+                "keep_turns": st.integers(0, 5),
+                "summary_ratio": st.sampled_from([None, 0.1, 0.3]),
+                "unknown_tokens": FIXED,
+            }
+        ),
+        CAPS,
+    ),
+    "harness": st.fixed_dictionaries(
+        {
+            "max_messages": st.sampled_from([None, 8, 15, 50]),
+            "reserved": st.sampled_from([0, 100, 20_000]),
+            "keep_least": st.sampled_from([0, 20, 200]),
+            "keep_most": st.sampled_from([200, 300, 8_000]),
+            "rungs": st.booleans(),
+            "unknown_tokens": FIXED,
+            "unknown_messages": st.sampled_from([None, 2, 20]),
+            "summary_cap": st.sampled_from([50, 200, 500]),
+        }
+    ),
+    "layered": _tokens(),
+}
+
+
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    preset = draw(st.sampled_from(["hybrid", "hybrid", "hybrid", "window", "window", "full"]))
-    changes: dict[str, object] = {"preset": preset}
-    if preset == "window":
-        changes["max_messages"] = draw(st.integers(2, 12))
-    if preset == "hybrid":
-        keep = draw(st.integers(2, 8))
-        changes |= {"keep_messages": keep, "max_messages": draw(st.integers(keep + 1, 14))}
-        changes["summary_cap"] = draw(st.sampled_from([50, 50, 200, 500]))
-        shares = [(0.75, 0.5), (0.75, 0.6), (None, 0.5), (0.3, 0.25), (0.3, 0.1), (1.0, 0.9)]
-        changes["trigger_share"], changes["target_share"] = draw(st.sampled_from(shares))
-    return policy_from(changes)
+    """Every preset with varied parameters, the default one more often."""
+    preset = draw(st.sampled_from([*PRESETS, DEFAULT, DEFAULT]))
+    return policy_from({"preset": preset, **draw(CHANGES[preset])})
 
 
 SUMMARY = st.sampled_from(
@@ -126,4 +209,5 @@ def contexts(
         counter=counter,
     )
     window = window_for(made.measure().total, draw(USABLE))
-    return replace(made, budget=budget_for(window))
+    known = draw(st.sampled_from([True, True, False]))
+    return replace(made, budget=budget_for(window, known=known))

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from memory.core.limits import summary_cap, token_trigger
 from memory.core.messages import Message
-from memory.core.planning import Plan, summary_cap, token_trigger
-from memory.core.policy import Policy, policy_from
+from memory.core.planning import Plan
+from memory.core.policy import Policy
+from memory.core.presets import policy_from
 from memory.core.window import Context, SummaryPart
 from tests.builders import call, context, history, numbered, reply, result, user
 

@@ -110,7 +110,9 @@ def test_talk_about_the_task_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_an_echo_of_the_prompt_is_refused(part: int) -> None:
-    request = summary_request(numbered([user("hi")]), previous="", cap=50, language="zh")
+    request = summary_request(
+        numbered([user("hi")]), previous="", cap=50, language="zh", template="dialogue"
+    )
     # The instruction alone: what it quotes from the conversation is refused as marks.
     sentences = request[part]["content"].split("</transcript>")[-1].strip()
     assert reason(sentences, cap=1_000, source_tokens=2_000) == "remark"

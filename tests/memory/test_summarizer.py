@@ -1,59 +1,18 @@
 """The ladder: tries with a scripted model, then the archive; no failure becomes a summary."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from memory.core.checking import ARCHIVE_GAP
-from memory.core.groups import group
-from memory.core.messages import Message, ToolCall
-from memory.summarizer import (
-    Completion,
-    CompletionFailed,
-    Job,
-    Ladder,
-    Written,
-    language_of,
-    split,
-    write,
-)
-from tests.builders import COUNTER, call, history, numbered, reply, result, user
-
-QUICK = Ladder(tries=3, try_seconds=5, total_seconds=20, backoff_seconds=0)
-GOOD = "Ada wants her order and was told that it comes on Monday."
-REQUEST_WORDS = 250  # more than the summariser's own instructions take
-
-
-class Script:
-    """A model whose answers are written down; it keeps what it was asked."""
-
-    def __init__(self, *answers: str | Completion | Exception | float) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
-        self.limits: list[int] = []
-
-    async def __call__(self, request: Sequence[dict[str, str]], limit: int) -> Completion:
-        self.asked.append(request[1]["content"])
-        self.limits.append(limit)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, float):
-            await asyncio.sleep(answer)
-            answer = "late"
-        if isinstance(answer, Exception):
-            raise answer
-        return Completion(answer, model="m") if isinstance(answer, str) else answer
-
-
-def job(messages: Iterable[Message] | None = None, **options: Any) -> Job:
-    head = group(history(4, words=20) if messages is None else numbered(messages))
-    given = {"previous": "", "source_tokens": 160, "cap": 100, "room": 5_000, "counter": COUNTER}
-    return Job(head=head, **{**given, **options})
-
-
-async def written(model: Script, ladder: Ladder = QUICK, **options: Any) -> Written:
-    return await write(job(**options), model, ladder)
+from memory.core.messages import Message
+from memory.core.prompts import TEMPLATES
+from memory.summarizer import Completion, CompletionFailed, Ladder, language_of, write
+from tests.builders import COUNTER, history, reply, result, user
+from tests.memory.jobs import GOOD, QUICK, Script, job, words_of, written
 
 
 async def test_an_accepted_answer_becomes_the_summary() -> None:
@@ -66,7 +25,7 @@ async def test_an_accepted_answer_becomes_the_summary() -> None:
     )
     assert (done.failures, done.model, done.usage) == ((), "small", {"prompt_tokens": 9})
     assert done.seconds >= 0
-    assert model.limits == [100]
+    assert model.limits == [200]  # two caps
 
 
 async def test_reasoning_is_taken_off() -> None:
@@ -97,7 +56,6 @@ async def test_success_at_the_third_try_lists_the_failures() -> None:
         ("Error: overloaded", "error"),
         (Completion(GOOD, finish="length"), "cut"),
         (Completion(GOOD, finish="content_filter"), "filtered"),
-        ("word " * 101, "over-cap"),
         ("OK", "too-short"),
     ],
 )
@@ -109,6 +67,115 @@ async def test_three_failures_give_the_archive(answer: Any, failure: str) -> Non
     assert done.text.endswith("- assistant: " + " ".join(["a4"] * 20))
     assert done.tokens == COUNTER.count(done.text) <= 100
     assert len(model.asked) == 3
+
+
+async def test_a_summary_over_its_cap_is_shortened_once() -> None:
+    long = " ".join(f"word{number}" for number in range(101))
+    model = Script(long, Completion(GOOD, model="small", usage={"prompt_tokens": 5}))
+    done = await written(model, previous="Ada lives in Ghent.")
+    assert (done.kind, done.text, done.failures) == ("model", GOOD, ())
+    first, second = model.asked
+    assert "<transcript>" in first
+    # It is told what it wrote, and nothing else of the conversation.
+    assert second.startswith(f"<previous_summary>\n{long}\n</previous_summary>\n\n")
+    assert "<transcript>" not in second
+    assert "at most 100 tokens" in second
+    assert model.limits == [200, 200]
+
+
+async def test_a_summary_that_stays_over_its_cap_is_refused() -> None:
+    model = Script("word " * 101)
+    done = await written(model, previous="Ada lives in Ghent.")
+    assert (done.kind, done.failures) == ("archive", ("over-cap",) * 3)
+    assert ["<transcript>" in asked for asked in model.asked] == [True, False] * 3
+
+
+async def test_a_shortened_summary_is_checked_like_any_other() -> None:
+    done = await written(Script("word " * 101, "I cannot help with that.", GOOD))
+    assert (done.text, done.failures) == (GOOD, ("refusal",))
+
+
+async def test_where_an_answer_was_cut_the_next_may_be_twice_as_long() -> None:
+    cut = Completion("", finish="length")
+    model = Script(cut, cut, GOOD)
+    assert (await written(model)).failures == ("cut", "cut")
+    assert model.limits == [200, 400, 800]
+
+
+async def test_other_failures_do_not_lengthen_the_answer() -> None:
+    model = Script("", CompletionFailed("network"), GOOD)
+    await written(model)
+    assert model.limits == [200, 200, 200]
+
+
+async def test_a_longer_answer_stays_within_the_summarisers_window() -> None:
+    cut = Completion("", finish="length")
+    roomy, narrow = Script(cut, cut, GOOD), Script(cut, cut, GOOD)
+    await written(roomy, cap=50, room=5_000)
+    assert roomy.limits == [100, 200, 400]
+    whole = words_of(roomy.asked[0]) + words_of(roomy.systems[0]) + 2 * 5
+    await written(narrow, cap=50, room=whole + 180)
+    assert narrow.limits == [100, 180, 180]
+    tiny = Script(cut, cut, GOOD)
+    await written(tiny, cap=50, room=100)
+    # What was set aside, however small the window: all is too much there.
+    assert set(tiny.limits) == {100}
+
+
+async def test_after_its_tries_another_model_is_asked() -> None:
+    first = Script(CompletionFailed("overloaded"))
+    second = Script("", Completion(GOOD, model="other"))
+    done = await write(job(), first, QUICK, second)
+    assert (done.kind, done.text, done.model) == ("model", GOOD, "other")
+    assert done.failures == ("overloaded", "overloaded", "overloaded", "empty")
+    assert (len(first.asked), len(second.asked)) == (3, 2)
+    assert second.asked[0] == first.asked[0]
+
+
+async def test_a_model_that_answers_leaves_the_other_alone() -> None:
+    second = Script(GOOD)
+    await write(job(), Script("", GOOD), QUICK, second)
+    assert second.asked == []
+
+
+async def test_where_both_models_fail_there_is_the_archive() -> None:
+    done = await write(job(), Script(""), QUICK, Script(CompletionFailed("network")))
+    assert (done.kind, done.model) == ("archive", "")
+    assert done.failures == ("empty",) * 3 + ("network",) * 3
+
+
+async def test_tries_wait_longer_each_time_and_another_model_starts_anew() -> None:
+    waited = []
+    clock = asyncio.get_running_loop().time
+
+    class Timed(Script):
+        async def __call__(self, request: Sequence[dict[str, str]], limit: int) -> Completion:
+            waited.append(clock())
+            return await super().__call__(request, limit)
+
+    await write(job(), Timed(""), Ladder(2, 5, 20, 0.02), Timed(""))
+    pauses = [later - earlier for earlier, later in pairwise(waited)]
+    # 0.02, 0.04 and again 0.02 seconds, at least.
+    assert all(pause >= 0.019 for pause in pauses)
+    assert pauses[1] >= 0.039
+    assert len(pauses) == 3
+
+
+async def test_the_tokens_of_failed_tries_are_counted() -> None:
+    bad = Completion("", usage={"prompt_tokens": 7, "completion_tokens": 1})
+    good = Completion(GOOD, usage={"prompt_tokens": 7, "completion_tokens": 12})
+    done = await written(Script(bad, CompletionFailed("network"), good))
+    assert done.usage == {"prompt_tokens": 14, "completion_tokens": 13}
+    assert (await written(Script(bad))).usage == {"prompt_tokens": 21, "completion_tokens": 3}
+    nothing = await written(Script(bad), messages=[user("hi")], source_tokens=2)
+    assert (nothing.kind, nothing.usage["prompt_tokens"]) == ("", 21)
+
+
+async def test_the_template_of_the_job_is_asked_for() -> None:
+    model = Script(GOOD)
+    await written(model, template="task")
+    assert TEMPLATES["task"] in model.systems[0]
+    assert TEMPLATES["dialogue"] not in model.systems[0]
 
 
 async def test_an_answer_that_is_not_shorter_than_its_source_is_no_summary() -> None:
@@ -150,76 +217,6 @@ async def test_where_nothing_is_shorter_nothing_is_written() -> None:
 async def test_without_any_text_nothing_is_written() -> None:
     done = await written(Script(""), messages=[user(""), reply("")])
     assert done.kind == ""
-
-
-def words_of(request: str) -> int:
-    return COUNTER.count(request)
-
-
-async def test_what_exceeds_the_room_is_summarised_in_chained_chunks() -> None:
-    answers = [f"Summary number {number} of all that was said." for number in range(20)]
-    model = Script(*(Completion(text, usage={"total": 2}) for text in answers))
-    room = REQUEST_WORDS + 2 * 50 + 150
-    done = await written(model, messages=history(20, words=20), cap=50, room=room,
-                         source_tokens=800)  # fmt: skip
-    count = len(model.asked)
-    assert 2 < count < 20
-    assert (done.text, done.usage) == (answers[count - 1], {"total": 2 * count})
-    for index, asked in enumerate(model.asked):
-        assert words_of(asked) <= room - 50
-        assert index == 0 or f"<previous_summary>\n{answers[index - 1]}" in asked
-    for position in range(1, 41):
-        assert sum(f'position="{position}"' in asked for asked in model.asked) == 1
-
-
-async def test_a_previous_summary_over_the_cap_takes_room_from_the_chunks() -> None:
-    model = Script("Short summary of everything.")
-    room = REQUEST_WORDS + 2 * 50 + 400
-    await written(model, previous="old " * 300, messages=history(20, words=20), cap=50, room=room,
-                  source_tokens=800)  # fmt: skip
-    assert all(words_of(asked) <= room - 50 for asked in model.asked)
-
-
-async def test_a_first_chunk_of_one_word_may_have_a_longer_summary() -> None:
-    model = Script("Ada greeted the assistant and nothing else happened so far.", GOOD)
-    messages = [user("hi"), reply("w " * 500), user("now?")]
-    done = await written(model, messages=messages, cap=50, room=400, source_tokens=500)
-    assert (done.kind, done.text, done.failures) == ("model", GOOD, ())
-    assert len(model.asked) > 1
-
-
-async def test_a_giant_message_is_shortened_for_the_summariser() -> None:
-    model = Script(GOOD)
-    messages = [user("giant " * 3_000), reply("small")]
-    room = REQUEST_WORDS + 2 * 50 + 150
-    done = await written(model, messages=messages, cap=50, room=room, source_tokens=3_001)
-    assert done.kind == "model"
-    assert all(words_of(asked) <= room - 50 for asked in model.asked)
-    assert "giant giant" in model.asked[0]
-    assert "…" in model.asked[0]
-
-
-def test_giant_arguments_are_shortened_and_the_call_stays_named() -> None:
-    calls = (ToolCall("a", "write_file", "giant " * 3_000), ToolCall("b", "find", "{}"))
-    messages = [Message("assistant", "wait", tool_calls=calls), result("done", "a")]
-    ((first,), (second,)) = split(job(messages, room=600, cap=50))
-    assert (first.content, [one.name for one in first.tool_calls]) == (
-        "wait",
-        ["write_file", "find"],
-    )
-    assert len(first.tool_calls[0].arguments) < 3_000
-    assert first.tool_calls[1].arguments == "{}"
-    assert second.content == "done"
-
-
-def test_a_message_that_cannot_be_shortened_enough_still_ends() -> None:
-    ((only,),) = split(job([call(*["n a m e"] * 400, text="")], room=1, cap=50))
-    assert {one.arguments for one in only.tool_calls} == {""}
-
-
-def test_a_job_that_fits_is_one_chunk() -> None:
-    (chunk,) = split(job())
-    assert [message.position for message in chunk] == list(range(1, 9))
 
 
 async def test_the_archive_has_a_marker_for_what_fell_off() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.core.planning import WindowTooSmall
+from memory.core.fitting import WindowTooSmall
 from memory.core.window import Context, LeftOut, SummaryPart, Window
 from tests.builders import call, context, history, numbered, reply, result, user
 

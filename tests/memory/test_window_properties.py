@@ -1,13 +1,15 @@
 """What holds of every context window (DESIGN section 5, invariants 1 to 4)."""
 
+import math
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from memory.core.fitting import WindowTooSmall
 from memory.core.messages import Message
-from memory.core.planning import WindowTooSmall
+from memory.core.shortening import shorten_groups
 from memory.core.window import Context, Window
 from memory.core.wire import Span, to_wire
 from memory.encodings import counter_for
@@ -24,6 +26,26 @@ def window_of(context: Context) -> Window:
     except WindowTooSmall:
         assume(False)
         raise
+
+
+def tried(context: Context) -> tuple[Window | None, WindowTooSmall | None]:
+    """The window or the error."""
+    try:
+        return context.window(context.plan()), None
+    except WindowTooSmall as error:
+        return None, error
+
+
+def changed_in_current(context: Context) -> list[Message]:
+    """The messages of the running turn that the window has shortened."""
+    stored = {message.position: message for one in context.current for message in one.messages}
+    segments = [
+        one for one in window_of(context).segments if one.kind == "current" and not one.made
+    ]
+    changed = [one for one in segments if one.message != stored[one.message.position]]
+    assert all(one.whole == stored[one.message.position].tokens for one in changed)
+    assert all(one.tokens < one.whole for one in changed)
+    return [one.message for one in changed]
 
 
 def wire_of(window: Window) -> tuple[list[dict[str, Any]], tuple[Span, ...]]:
@@ -45,17 +67,34 @@ def test_the_first_message_is_the_only_system_message_and_begins_with_the_prompt
 
 
 @given(contexts(running=True))
-def test_the_current_turn_is_whole_in_every_window(context: Context) -> None:
+def test_the_current_turn_is_in_every_window_and_its_question_whole(context: Context) -> None:
     window = window_of(context)
     sent = [segment.message for segment in window.segments if segment.kind == "current"]
     assert sent[0] == context.current[0].messages[0]
     assert sent[0].role == "user"
     surplus = {position for one in window.left_out for position in one.positions}
     whole = [message for one in context.current for message in one.messages]
-    own = [message for message in sent if message.position]
-    wanted = [message for message in whole if message.position not in surplus]
-    assert sorted(own, key=lambda one: one.position) == wanted
+    own = sorted(message.position for message in sent if message.position)
+    assert own == [message.position for message in whole if message.position not in surplus]
     assert all(message.role == "tool" for message in whole if message.position in surplus)
+
+
+@given(contexts(running=True))
+def test_a_running_turn_is_shortened_only_where_it_would_not_fit(context: Context) -> None:
+    costs = context.measure()
+    changed = changed_in_current(context)
+    assert not changed or costs.fixed + costs.current > context.budget.usable
+    assert all(message.role == "tool" or message.tool_calls for message in changed)
+
+
+@given(contexts(running=True))
+def test_the_newest_call_group_is_whole_if_the_older_ones_can_give_way(context: Context) -> None:
+    newest = [one for one in context.current if one.messages[0].tool_calls][-1:]
+    positions = {message.position for one in newest for message in one.messages}
+    changed = {message.position for message in changed_in_current(context)}
+    room = context.budget.usable - context.measure().fixed
+    if changed & positions:
+        assert shorten_groups(context.current, room, context.counter) is None
 
 
 @given(contexts(running=True))
@@ -87,21 +126,45 @@ def test_every_result_stands_behind_its_call_and_no_call_is_without_results(
 
 @given(contexts())
 def test_a_window_fits_or_the_error_names_what_is_too_big(context: Context) -> None:
-    costs, usable = context.measure(), context.budget.usable
-    larger = {"system_prompt": costs.fixed, "message": costs.current}
-    keeps_all = context.policy.older == "keep"
-    if costs.fixed + costs.current <= usable and not (keeps_all and costs.total > usable):
-        assert context.window(context.plan()).tokens <= usable
+    costs, usable = context.plan().costs, context.budget.usable
+    window, error = tried(context)
+    if error is None:
+        assert window is not None
+        assert window.tokens <= usable
         return
-    with pytest.raises(WindowTooSmall) as raised:
-        context.window(context.plan())
-    error = raised.value
-    assert error.usable == usable
-    assert error.tokens == {**larger, "history": costs.total}[error.part]
+    assert error.usable == usable < error.tokens + min(costs.fixed, costs.current)
+    larger = {"system_prompt": costs.fixed, "message": costs.current}
     if error.part == "history":
-        assert costs.fixed + costs.current <= usable < costs.total
+        assert (context.policy.older, error.tokens > usable) == ("keep", True)
     else:
-        assert error.tokens == max(larger.values())
+        assert error.tokens == larger[error.part] == max(larger.values())
+
+
+@given(contexts())
+def test_an_error_comes_only_where_shortening_cannot_help(context: Context) -> None:
+    _, error = tried(context)
+    costs, room = context.measure(), context.budget.usable - context.measure().fixed
+    if error is None or error.part == "history":
+        assert costs.fixed <= context.budget.usable
+        return
+    assert shorten_groups(context.current, room, context.counter) is None
+    assert shorten_groups(context.current, room, context.counter, newest_whole=False) is None
+
+
+@given(contexts(), st.booleans())
+def test_a_window_without_the_planned_fold_has_all_that_fits(context: Context, force: bool) -> None:
+    """A fold that fails costs nothing: what was to be folded is sent as far as there is room."""
+    plan = context.plan(force=force)
+    assume(plan.action == "fold")
+    try:
+        window = context.window(plan)
+    except WindowTooSmall:
+        return
+    tail = [one for one in window.segments if one.kind == "tail" and not one.made]
+    sent = {one.message.position for one in tail}
+    omitted = {at for one in window.left_out if one.reason == "omitted" for at in one.positions}
+    assert not omitted or max(omitted) < min(sent, default=math.inf)
+    assert all(one.reason != "outside-window" for one in window.left_out)
 
 
 @given(contexts())

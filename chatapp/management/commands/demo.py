@@ -72,7 +72,7 @@ class Command(BaseCommand):
             await self.turn(runner, conversation, asking)
         finally:
             await runner.close()
-            await conversation.adelete()
+            await database_sync_to_async(store.delete_conversation)(conversation_id=conversation.pk)
         self.title(_("Memory = context: the model knew what was sent to it, and nothing else."))
 
     async def turn(self, runner: Runner, conversation: Conversation, text: str) -> None:

@@ -1,0 +1,133 @@
+"""One fold, from the plan to what is to be stored: summarise, check, carry over.
+
+Knows neither Django nor a provider: the application commits what comes out of it, the lab replays
+with it.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from memory.core.carrying import (
+    Candidate,
+    Carried,
+    candidates,
+    carry,
+    same,
+    source_text,
+    unsupported,
+)
+from memory.core.groups import Group
+from memory.core.limits import literals_cap, summary_cap
+from memory.core.literals import Literal
+from memory.core.planning import Plan
+from memory.core.tokens import MESSAGE_OVERHEAD
+from memory.core.window import Context
+from memory.summarizer import Complete, Job, Ladder, Written, write
+
+# Literals that a version remembers, the most worth keeping first; a transcript has them all.
+REMEMBERED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A fold that was not committed yet.
+
+    The new summary stands for the positions `first` to `last`, of which `messages` were folded now;
+    they and the previous summary cost `source_tokens` in the window. `carried` are the literals
+    that the text lost, `unsupported` those in it that its source does not have.
+    """
+
+    written: Written
+    first: int
+    last: int
+    messages: int
+    source_tokens: int
+    carried: Carried
+    unsupported: tuple[Literal, ...]
+
+
+def job_of(context: Context, decided: Plan, room: int) -> Job:
+    """What the summariser is given for a plan that folds. `room` is what its request may hold, in
+    tokens."""
+    previous = context.summary.text if context.summary else ""
+    suffix = decided.costs.suffix
+    source = suffix[0] - suffix[len(decided.head)]
+    if previous:
+        source += context.counter.count(previous) + MESSAGE_OVERHEAD
+    return Job(
+        previous=previous,
+        head=decided.head,
+        source_tokens=source,
+        cap=summary_cap(context.policy, context.budget, source),
+        room=room,
+        counter=context.counter,
+        template=context.policy.template,
+    )
+
+
+async def fold(
+    context: Context,
+    decided: Plan,
+    *,
+    room: int,
+    complete: Complete,
+    ladder: Ladder,
+    fallback: Complete | None = None,
+) -> Folded:
+    """Fold the head of a plan into the summary. Never raises for a failing model: then `written`
+    is an archive, or has no kind where nothing shorter was found."""
+    job = job_of(context, decided, room)
+    written = await write(job, complete, ladder, fallback)
+    summary = context.summary
+    # Off the event loop: a large head takes a second.
+    carried, unproved = await asyncio.to_thread(check, context, written, job, decided.head)
+    return Folded(
+        written=written,
+        first=summary.first if summary else decided.head[0].first,
+        last=decided.head[-1].last,
+        messages=len(job.messages),
+        source_tokens=job.source_tokens,
+        carried=carried,
+        unsupported=unproved,
+    )
+
+
+def check(
+    context: Context, written: Written, job: Job, head: tuple[Group, ...]
+) -> tuple[Carried, tuple[Literal, ...]]:
+    """The literals that the new summary lost, and those that it made up (S4).
+
+    The messages are looked at as they stand in the transcript, not as the rungs shortened them.
+    """
+    summary = context.summary
+    folded = {message.position for members in head for message in members.messages}
+    messages = [
+        message
+        for members in context.prior
+        for message in members.messages
+        if message.position in folded
+    ]
+    lost = candidates(
+        messages,
+        summary.candidates if summary else (),
+        written.text,
+        previous_summary=job.previous,
+        invented=summary.unsupported if summary else (),
+    )
+    cap = literals_cap(context.budget)
+    carried = carry(lost, cap=cap, counter=context.counter)
+    kept = carried.candidates[: max(REMEMBERED, carried.fitting)]
+    if written.kind != "model":
+        return Carried(kept, carried.fitting), ()
+    known: tuple[Candidate, ...] = summary.candidates if summary else ()
+    proven = [*(one.literal.text for one in known), *map(source_text, messages)]
+    made_up = unsupported(written.text, [job.previous, *proven])
+    if summary and summary.unsupported:
+        # What the version before made up does not become true by being repeated.
+        repeated = [
+            one
+            for one in unsupported(written.text, proven)
+            if one not in made_up and any(same(one, other) for other in summary.unsupported)
+        ]
+        made_up = (*made_up, *repeated)
+    return Carried(kept, carried.fitting), made_up
