@@ -106,6 +106,7 @@ def account(conversation: Conversation) -> dict[str, Any]:
             "provider": usage_tokens(one.usage),
             "reply": one.usage.get("completion_tokens"),
             "everything": whole,
+            "share": round(100 * one.tokens / (one.budget["window"] - one.budget["reply_reserve"])),
         }
         for one, whole in zip(requests, everything, strict=True)
     ]

@@ -12,7 +12,7 @@ from memory import service, versions
 from memory.models import Conversation, MemoryEvent, Message, Summary, Turn
 
 # The most messages that one page shows; older ones load on scrolling up.
-PAGE = 100
+PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,9 @@ def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loa
     start = max(conversation.context_start, summary.last_position + 1 if summary else 0)
     rows = Message.objects.filter(conversation=conversation, active=True)
     if policy.older == "leave-out" and policy.keep_messages is not None:
-        counting = rows.filter(counts=True, position__gte=start).order_by("-position")
+        counting = rows.filter(position__gte=start).order_by("-position")
+        if policy.counting == "exchange":
+            counting = counting.filter(counts=True)
         newest = counting.values_list("position", flat=True)
         # Two more than can be kept: the current user message, and the first one left out.
         edge = list(newest[policy.keep_messages + 1 : policy.keep_messages + 2])

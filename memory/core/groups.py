@@ -44,8 +44,8 @@ class Group:
 
     @property
     def counted(self) -> int:
-        """How many of its messages S0's rules count."""
-        return sum(message.counts for message in self.messages)
+        """How many of its messages S0's rules count: what follows its first one are results."""
+        return int(self.messages[0].counts)
 
     @property
     def begins_tail(self) -> bool:

@@ -7,6 +7,7 @@ which groups are the head (to fold or leave out) and which the tail (kept verbat
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Literal
 
 from memory.core.budget import Budget
@@ -39,10 +40,8 @@ class Plan:
 
 def suffix_sums(groups: Sequence[Group], counter: Counter) -> tuple[int, ...]:
     """The cost of the groups from each index on, in tokens; one more than there are groups."""
-    sums, total = [0], 0
-    for members in reversed(groups):
-        total += group_tokens(members, counter)
-        sums.append(total)
+    costs = [group_tokens(members, counter) for members in reversed(groups)]
+    sums = list(accumulate(costs, initial=0))
     sums.reverse()
     return tuple(sums)
 
@@ -63,16 +62,19 @@ def measure(
     ended when the summary was made.
     """
     everything = (*prior, *current)
-    every = policy.counting == "all"
-    messages = sum(len(one.messages) if every else one.counted for one in everything)
+    if policy.counting == "all":
+        messages = sum([len(one.messages) for one in everything])
+    else:
+        messages = sum([one.counted for one in everything])
+    before = {one.messages[0].turn for one in prior}
     return Costs(
         fixed=fixed,
         summary=summary,
         current=sum(group_tokens(members, counter) for members in current),
         suffix=suffix_sums(prior, counter),
         messages=messages + bool(summary),
-        turns=len({one.turn for one in everything}),
-        since=len({one.turn for one in prior if one.turn > compacted_turn}),
+        turns=len(before | {one.turn for one in current}),
+        since=sum(turn > compacted_turn for turn in before),
     )
 
 

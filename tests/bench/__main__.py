@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 # In the order in which they run; each is a module with `run(folder)`.
-SECTIONS = ("turns", "pages", "relay", "idle")
+SECTIONS = ("planning", "turns", "pages", "relay", "idle")
 # Packages to compare with, apart from the environment of the tests (`make bench-setup`).
 RIVALS = Path(sys.prefix) / "bench"
 

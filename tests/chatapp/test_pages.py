@@ -25,17 +25,17 @@ def states(html: str) -> dict[int, str]:
     return found
 
 
-def test_a_page_shows_at_most_a_hundred_messages_and_older_ones_on_demand(
+def test_a_page_shows_at_most_fifty_messages_and_older_ones_on_demand(
     client: Client, user: Any, conversation: Conversation
 ) -> None:
     client.force_login(user)
-    fill(conversation, 130)
+    fill(conversation, 65)
     newest = states(get(client, conversation, "conversation"))
-    assert sorted(newest) == list(range(161, 261))
-    older = states(get(client, conversation, "transcript", before=161))
-    assert sorted(older) == list(range(61, 161))
-    oldest = states(get(client, conversation, "transcript", before=61))
-    assert sorted(oldest) == list(range(1, 61))
+    assert sorted(newest) == list(range(81, 131))
+    older = states(get(client, conversation, "transcript", before=81))
+    assert sorted(older) == list(range(31, 81))
+    oldest = states(get(client, conversation, "transcript", before=31))
+    assert sorted(oldest) == list(range(1, 31))
 
 
 def test_the_transcript_says_what_the_model_can_see(

@@ -54,7 +54,8 @@ def test_without_a_summary_the_tab_says_when_the_first_one_comes(
     fill(conversation, 2)
     html = client.get(reverse("panel_summary", args=[conversation.pk])).text
     assert "There is no summary yet" in html
-    assert "more than 12 messages (now 4) or more than 1,152 tokens" in html
+    assert "more than 12 messages or more than 1,152 tokens" in html
+    assert "Now 4 messages wait." in html
     for preset, words in (("full", "sends everything"), ("window", "leaves older messages out")):
         other = make_conversation(policy={"preset": preset})
         html = client.get(reverse("panel_summary", args=[other.pk])).text
@@ -197,10 +198,10 @@ def test_sources_of_a_long_conversation_lead_to_the_page_that_has_them(
 ) -> None:
     client.force_login(user)
     fill(conversation, 90)
-    fold(conversation, 100)
+    fold(conversation, 150)
     conversation.refresh_from_db()
     sources = summary_tab(conversation)["opened"]["sources"]
-    assert sources[0]["before"] == 51  # position 1 is not among the newest hundred
+    assert sources[0]["before"] == 26  # position 1 is not among the newest fifty
     assert sources[-1]["before"] is None
     page = reverse("conversation", args=[conversation.pk])
     html = client.get(page, {"tab": "summary", "before": sources[0]["before"]}).text

@@ -11,8 +11,8 @@ from tests.e2e.serving import Client, Server, until
 
 pytestmark = pytest.mark.browser
 
-MESSAGES = 250
-PAGE = 100
+MESSAGES = 126
+PAGE = 50
 LOW = {"width": 1360, "height": 480}  # a short reply fills it
 
 SEED = """

@@ -1,30 +1,22 @@
 """One fold: what the summariser is given, what is carried over, what is found to be made up."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from memory.core.budget import Budget, budget_for
-from memory.core.carrying import occurs, same
+from memory.core.budget import budget_for
+from memory.core.groups import Group
 from memory.core.literals import Literal, literals
 from memory.core.messages import Message
-from memory.core.policy import Policy
 from memory.core.presets import policy_from
 from memory.core.tokens import CharacterCounter
 from memory.core.window import Context, SummaryPart
 from memory.folding import REMEMBERED, Folded, fold, job_of
 from memory.summarizer import Complete, Completion, CompletionFailed
-from tests.builders import COUNTER, call, context, numbered, reply, result, user
+from tests.builders import call, context, numbered, reply, result, user
 from tests.memory.jobs import QUICK, Script
 
 FOLDS = policy_from({"max_messages": 6, "keep_messages": 2})
-UNCERTAIN = ("number", "name", "address")
-QUOTED = re.compile(r"<(message|previous_summary)\b[^>]*>\n(.*?)\n</\1>", re.DOTALL)
 
 
 def folding(messages: Sequence[Message], **options: Any) -> Context:
@@ -82,7 +74,7 @@ async def test_a_fold_says_what_it_stands_for() -> None:
     assert (done.first, done.last, done.messages) == (1, 6, 2)
 
 
-def shifted(groups: Sequence[Any], by: int = 4) -> Iterator[Any]:
+def shifted(groups: Sequence[Group], by: int = 4) -> Iterator[Group]:
     for members in groups:
         moved = (replace(one, position=one.position + by) for one in members.messages)
         yield replace(members, messages=tuple(moved))
@@ -93,9 +85,7 @@ def shifted(groups: Sequence[Any], by: int = 4) -> Iterator[Any]:
 
 async def test_what_a_summary_lost_is_carried_verbatim() -> None:
     done = await folded(folding(ORDER), Script("The order #W2378156 was paid."))
-    assert texts(done.carried.kept) == ["2024-05-15", "$54.04"] or set(
-        texts(done.carried.kept)
-    ) == {"2024-05-15", "$54.04"}
+    assert set(texts(done.carried.kept)) == {"2024-05-15", "$54.04"}
     assert (done.carried.pushed_out, done.unsupported) == ((), ())
 
 
@@ -154,7 +144,7 @@ async def test_literals_are_looked_for_in_the_transcript_not_in_shortened_messag
     policy = policy_from({"preset": "hybrid-tokens", "trigger_share": 0.3, "keep_share": 0.1})
     hidden = "x" * 3_000 + " order #W2378156 " + "x" * 3_000
     messages = [user("q"), call("find"), result(hidden), reply("ok")]
-    messages += [user("y" * 2_000), reply("ok"), user("and now")]
+    messages += [user("y" * 3_000), reply("ok"), user("and now")]
     made = replace(
         context(numbered(messages, plain=False, counter=counter), policy=policy),
         counter=counter,
@@ -249,134 +239,3 @@ async def test_no_more_than_a_thousand_are_remembered_unless_they_are_carried() 
     roomy = folding(many(1_500), window=20_001, reserve=1)
     done = await folded(roomy, Script("Ada named many orders."))
     assert len(done.carried.kept) == 1_500
-
-
-# Chained compactions
-
-
-class Forgetful:
-    """A summariser that drops every second literal of what it is given, beginning with `first`."""
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-
-    async def __call__(self, request: Sequence[dict[str, str]], limit: int) -> Completion:
-        said = "\n".join(found[2] for found in QUOTED.finditer(request[1]["content"]))
-        kept = literals(said)[1 - self.first :: 2]
-        return Completion(f"They spoke of {', '.join(texts(kept))} and of more.")
-
-
-def saying(turn: int) -> list[Message]:
-    """A turn with an id, an amount, a date, an e-mail address, and a number and a name."""
-    question = (
-        f"My name is Ada Smith, order #W{4_000_000 + 7_919 * turn} of ${turn}.25 came on "
-        f"2024-{turn % 12 + 1:02}-{turn % 28 + 1:02}, write to ada{turn:03}@example.com please"
-    )
-    return [user(question), reply(f"noted, that makes {turn * 1_000 + 17} points " + "so " * 12)]
-
-
-def critical(messages: Sequence[Message]) -> list[Literal]:
-    found = [literal for message in messages for literal in literals(message.content)]
-    return [literal for literal in found if literal.kind not in UNCERTAIN]
-
-
-async def chained(budget: Budget, policy: Policy, first: int) -> Iterator[tuple[Any, ...]]:
-    """Twenty folds in a row: of each the fold, the window's summary, and all that was folded."""
-    messages: list[Message] = []
-    said: list[Message] = []
-    summary: SummaryPart | None = None
-    steps = []
-    for turn in range(1, 200):
-        messages += saying(turn)
-        done = numbered([*messages, user("and now")])
-        start = summary.last if summary else 0
-        made = context([one for one in done if one.position > start], policy=policy,
-                       summary=summary)  # fmt: skip
-        made = replace(made, budget=budget)
-        plan = made.plan()
-        if plan.action != "fold":
-            continue
-        said += [message for members in plan.head for message in members.messages]
-        one = await fold(made, plan, room=50_000, complete=Forgetful(first), ladder=QUICK)
-        assert one.written.kind == "model", one.written.failures
-        summary = SummaryPart(
-            one.written.text,
-            len(steps) + 1,
-            one.first,
-            one.last,
-            one.carried.candidates,
-            one.carried.fitting,
-            one.unsupported,
-        )
-        segment = replace(made, summary=summary).summary_segment()
-        assert segment is not None
-        steps.append((one, segment.message.content, tuple(said)))
-        if len(steps) == 20:
-            return iter(steps)
-    raise AssertionError(f"only {len(steps)} folds")
-
-
-@pytest.mark.parametrize("first", [0, 1])
-async def test_twenty_folds_lose_no_literal_while_the_cap_allows(first: int) -> None:
-    steps = list(await chained(Budget(20_001, 1), FOLDS, first))
-    for one, window, said in steps:
-        assert one.carried.pushed_out == ()
-        assert one.unsupported == ()
-        missing = [literal for literal in critical(said) if not occurs(literal, window)]
-        assert missing == []
-    # The summariser did forget: by far most stand beside the summary, not in it.
-    last, _, said = steps[-1]
-    assert len(critical(said)) > 150
-    alone = [literal for literal in critical(said) if occurs(literal, last.written.text)]
-    assert len(alone) < len(critical(said)) / 4
-
-
-@pytest.mark.parametrize("first", [0, 1])
-async def test_what_twenty_folds_have_no_room_for_is_listed(first: int) -> None:
-    # usable 800: 80 tokens for literals; each costs one, a line of them two more.
-    steps = list(await chained(Budget(801, 1), replace(FOLDS, summary_cap=100), first))
-    for one, window, said in steps:
-        carried = COUNTER.count(window) - COUNTER.count(one.written.text)
-        assert carried < 80 + 40
-        for literal in critical(said):
-            there = occurs(literal, window)
-            assert there or any(same(literal, other) for other in one.carried.pushed_out)
-    assert steps[-1][0].carried.pushed_out
-    # The newest are kept, the oldest pushed out: of the last turn that was folded all are there.
-    _, window, said = steps[-1]
-    assert all(occurs(literal, window) for literal in critical(said[-2:]))
-
-
-KINDS = st.sampled_from(
-    ["#W{:07}", "${}.50", "2024-05-{:02}", "x{:03}@example.com", "+49 30 {:06}"]
-)
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(st.lists(st.tuples(KINDS, st.integers(10, 28)), max_size=4), min_size=3, max_size=6),
-    st.integers(0, 1),
-    st.integers(100, 3_000),
-)
-async def test_a_critical_literal_is_in_the_window_or_listed(
-    turns: list[list[tuple[str, int]]], first: int, usable: int
-) -> None:
-    summary: SummaryPart | None = None
-    said: list[Message] = []
-    for index, found in enumerate(turns):
-        words = ", ".join(form.format(number) for form, number in found)
-        messages = [user(f"It is {words} you know"), reply("so " * 60)]
-        made = folding(messages, window=usable + 1, reserve=1, summary=summary)
-        plan = made.plan(force=True)
-        head = [one for members in plan.head for one in members.messages]
-        said += head
-        done = await fold(made, plan, room=5_000, complete=Forgetful(first), ladder=QUICK)
-        assert done.written.kind in ("model", "archive")
-        summary = SummaryPart(
-            done.written.text, index + 1, 1, 1, done.carried.candidates, done.carried.fitting
-        )
-        segment = replace(made, summary=summary).summary_segment()
-        assert segment is not None
-        for literal in critical(said):
-            listed = any(same(literal, other) for other in done.carried.pushed_out)
-            assert listed or occurs(literal, segment.message.content)

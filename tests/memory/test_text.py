@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.text import clean, is_blank, script_language, shorten
+from memory.core.text import JOINED_MOST, clean, is_blank, script_language, shorten, whole_edge
 
 ANYTHING = st.text(st.characters(), max_size=40)
 
@@ -61,6 +61,40 @@ def test_shortened_text_ends_in_an_ellipsis(text: str, limit: int, short: str) -
 @given(ANYTHING, st.integers(0, 50))
 def test_shortened_text_is_never_over_its_limit(text: str, limit: int) -> None:
     assert len(shorten(text, limit)) <= limit
+
+
+FLAGS = "🇩🇪🇫🇷🇯🇵"
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "step", "edge"),
+    [
+        ("abcd", 2, -1, 2),
+        ("e\u0301x", 1, -1, 0),
+        ("e\u0301x", 1, 1, 2),
+        ("👍🏽!", 1, -1, 0),
+        ("👩‍🚀!", 1, 1, 3),
+        ("👩‍🚀!", 2, -1, 0),
+        # Flags are pairs, counted from the first.
+        (FLAGS, 1, -1, 0),
+        (FLAGS, 2, -1, 2),
+        (FLAGS, 3, 1, 4),
+        (FLAGS, 5, -1, 4),
+        ("x" + FLAGS, 2, -1, 1),
+        ("abc", 0, -1, 0),
+        ("abc", 3, 1, 3),
+    ],
+)
+def test_an_edge_splits_nothing_that_is_shown_as_one(
+    text: str, at: int, step: int, edge: int
+) -> None:
+    assert whole_edge(text, at, step) == edge
+
+
+def test_where_no_edge_is_near_the_text_is_cut_where_it_was_asked() -> None:
+    stacked = "e" + "\u0301" * (3 * JOINED_MOST)
+    assert whole_edge(stacked, 2 * JOINED_MOST, -1) == 2 * JOINED_MOST
+    assert whole_edge(stacked, JOINED_MOST - 1, -1) == 0
 
 
 @pytest.mark.parametrize(
