@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens where no tokenizer is at hand (DESIGN section 8)."""
+    """Tokens where no tokenizer is at hand."""
     return math.ceil(len(text) / 2.5)
 
 

@@ -178,6 +178,7 @@ def _with_lines(
 def _fold(summary: Summary, undo: bool) -> dict[str, Any]:
     return {
         "type": "fold",
+        "carried": summary.carried,
         "count": summary.conversation.messages.filter(
             active=True,
             position__gte=summary.first_position,

@@ -1,4 +1,4 @@
-"""What always holds of a request (DESIGN section 5), checked on the messages that would be sent.
+"""What always holds of a request (docs/memory.md), checked on the messages that would be sent.
 
 The checks know nothing of how a window is made: they look at the wire, at the window's segments
 and at the context that it was made of.

@@ -20,13 +20,11 @@ from memory.core.literals import to_json as literals_to_json
 from memory.core.planning import Plan
 from memory.core.tokens import MESSAGE_OVERHEAD
 from memory.core.window import Context
-from memory.folding import Folded, fold
+from memory.folding import RETRY_TURNS, Folded, fold
 from memory.models import Conversation, MemoryEvent, Summary
 from memory.service import Assembled, Target, assemble
 from memory.summarizer import Complete, Ladder
 
-# Turns that automatic compaction waits after one that changed nothing.
-RETRY_TURNS = 2
 # The trigger of a compaction that makes an archive anew, and the turns that pass between two tries.
 RENEWAL = "renewal"
 RENEWAL_TURNS = 4

@@ -5,7 +5,7 @@ with it.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.core.carrying import (
     Candidate,
@@ -21,9 +21,11 @@ from memory.core.limits import literals_cap, summary_cap
 from memory.core.literals import Literal
 from memory.core.planning import Plan
 from memory.core.tokens import MESSAGE_OVERHEAD
-from memory.core.window import Context
+from memory.core.window import Context, SummaryPart
 from memory.summarizer import Complete, Job, Ladder, Written, write
 
+# Turns that automatic compaction waits after one that changed nothing.
+RETRY_TURNS = 2
 # Literals that a version remembers, the most worth keeping first; a transcript has them all.
 REMEMBERED = 1_000
 
@@ -79,17 +81,33 @@ async def fold(
     job = job_of(context, decided, room)
     written = await write(job, complete, ladder, fallback)
     summary = context.summary
+    first = summary.first if summary else decided.head[0].first
     # Off the event loop: a large head takes a second.
     carried, unproved = await asyncio.to_thread(check, context, written, job, decided.head)
+    part = SummaryPart(
+        written.text, 1, first, decided.head[-1].last, carried.candidates, carried.fitting
+    )
+    if written.kind == "archive" and _grows(context, decided, part):
+        failures = (*written.failures, "archive-not-shorter")
+        written = replace(written, kind="", text="", tokens=0, failures=failures)
     return Folded(
         written=written,
-        first=summary.first if summary else decided.head[0].first,
-        last=decided.head[-1].last,
+        first=first,
+        last=part.last,
         messages=len(job.messages),
         source_tokens=job.source_tokens,
         carried=carried,
         unsupported=unproved,
     )
+
+
+def _grows(context: Context, decided: Plan, part: SummaryPart) -> bool:
+    """Whether an archive, with its fence and its literals, would cost more in the window than what
+    it stands for: then it saves nothing, and says nothing that the messages do not."""
+    suffix = decided.costs.suffix
+    now = decided.costs.summary + suffix[0] - suffix[len(decided.head)]
+    segment = replace(context, summary=part).summary_segment()
+    return segment is not None and segment.tokens >= now
 
 
 def check(

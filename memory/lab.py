@@ -23,11 +23,9 @@ from memory.core.policy import Policy
 from memory.core.tokens import Counter
 from memory.core.window import Context, SummaryPart, Window
 from memory.core.wire import to_wire
-from memory.folding import Folded, fold
+from memory.folding import RETRY_TURNS, Folded, fold
 from memory.summarizer import Complete, Completion, Ladder
 
-# Turns that automatic compaction waits after one that changed nothing, as in the application.
-RETRY_TURNS = 2
 # As long as the names of the application's files, so that windows cost the same.
 FILE = f"{'0' * 8}-{'0' * 4}-{'0' * 4}-{'0' * 4}-{'0' * 12}.jsonl"
 

@@ -23,7 +23,7 @@ LANGUAGE_MESSAGES = 8
 LANGUAGE_CHARACTERS = 400
 # The longest answer asked for, in lengths of the longest summary; doubled where it was cut.
 LIMIT_CAPS = 2
-# Turns that are summarised at once (DESIGN 6); more come in chunks.
+# Turns that are summarised at once (docs/memory.md); more come in chunks.
 CHUNK_TURNS = 30
 # Tokens of a chunk, however small the summariser's window is.
 LEAST_CHUNK = 100

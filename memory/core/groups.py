@@ -48,6 +48,12 @@ class Group:
         return int(self.messages[0].counts)
 
     @property
+    def is_answered(self) -> bool:
+        """Whether its results are those of its calls, one for each and in their order."""
+        ids = [call.id for call in self.messages[0].tool_calls]
+        return ids == [message.tool_call_id for message in self.messages[1:]]
+
+    @property
     def begins_tail(self) -> bool:
         """Whether a tail may begin here: at a user message or a whole call group."""
         first = self.messages[0]
@@ -81,6 +87,8 @@ def sendable(members: Group, counter: Counter) -> tuple[tuple[Message, bool], ..
         return ()
     if not head.tool_calls:
         return ((head, False),)
+    if members.is_answered:
+        return tuple([(message, False) for message in members.messages])
     results = list(members.messages[1:])
     sent: list[tuple[Message, bool]] = [(head, False)]
     for call in head.tool_calls:
@@ -102,8 +110,10 @@ def _stub(call_id: str, head: Message, counter: Counter) -> Message:
 def group_tokens(members: Group, counter: Counter) -> int:
     """What a group costs in a request, in tokens."""
     first = members.messages[0]
-    if len(members.messages) == 1 and not first.tool_calls:  # most are; thousands are planned over
+    if not first.tool_calls:  # most groups; thousands are planned over
         return 0 if first.role == "tool" else first.tokens
+    if members.is_answered:
+        return sum([message.tokens for message in members.messages])
     return sum(message.tokens for message, _ in sendable(members, counter))
 
 

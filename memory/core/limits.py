@@ -8,7 +8,7 @@ from memory.core.policy import Policy
 
 # Tokens held back for the preamble and the fence around a summary and its literals.
 FENCE_RESERVE = 80
-# The share of the usable tokens that carried literals may take (S4's check, DESIGN 6).
+# The share of the usable tokens that carried literals may take (S4's check).
 LITERALS_SHARE = 0.1
 # The share of the usable tokens that stays where a request would not fit and no rule says more.
 BUDGET_TARGET = 0.5

@@ -6,7 +6,7 @@ break. Blank contents, user messages, replies and what would not get cheaper are
 
 Both rungs measure the transcript's own messages, not what the other rung made of them: their
 results are merged with `|`, and a larger budget never shortens more. Neither touches a call group
-at the very end: the model has not answered it yet (DESIGN section 5, invariant 2).
+at the very end: the model has not answered it yet.
 """
 
 import json
@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
+from typing import NamedTuple
 
 from memory.core.budget import Budget, budget_for
 from memory.core.groups import Group, sendable
@@ -238,8 +239,7 @@ def whole_tokens(groups: Sequence[Group], shortened: Collection[int]) -> dict[in
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):  # made for every message; a dataclass takes three times as long
     """A message as it is sent, the index of its group, and what of it may be cut: a "call", a
     "result", a result that is rather "kept" (of a retrieval tool), or "" for nothing."""
 
@@ -253,6 +253,9 @@ def _sent(groups: Sequence[Group], counter: Counter, keep: Collection[str] = ())
     sent = []
     for index, members in enumerate(groups):
         calls = members.messages[0].tool_calls
+        if not calls and not members.is_orphan:
+            sent.append(_Piece(members.messages[0], index, ""))
+            continue
         kinds = ["call" if calls else ""]
         kinds += ["kept" if call.name in keep else "result" for call in calls]
         # Of an orphan nothing is sent; a stub, which has no position, is too short to be cut.

@@ -154,9 +154,10 @@ class Context:
 
     def _rungs(self) -> dict[int, Message]:
         """The shortened messages before the current turn, by position."""
-        if not self.policy.rungs:
+        groups = (*self.prior, *self.current)
+        if not self.policy.rungs or not any(one.messages[0].tool_calls for one in groups):
             return {}
-        sizes, groups = sizes_for(self.budget), (*self.prior, *self.current)
+        sizes = sizes_for(self.budget)
         shortened = shorten_arguments(groups, sizes, self.counter)
         shortened |= prune_results(groups, sizes, self.counter, self.keep_tools)
         now = set(positions(self.current))

@@ -99,10 +99,6 @@ async def test_ct_04_a_summary_that_is_no_shorter_is_not_taken(
     assert len(scripted.asked()) == asked, "not tried again with the next message"
 
 
-@pytest.mark.xfail(
-    reason="the preamble and the fence around a first summary are not part of the comparison",
-    strict=True,
-)
 async def test_ct_04_no_compaction_makes_the_window_larger(
     runner: Any, scripted: Any, conversation: Conversation, async_client: Any
 ) -> None:

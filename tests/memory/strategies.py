@@ -16,8 +16,8 @@ from memory.core.groups import group
 from memory.core.messages import Message, ToolCall
 from memory.core.policy import Policy
 from memory.core.presets import DEFAULT, PRESETS, policy_from
-from memory.core.tokens import Counter
-from memory.core.window import Context, SummaryPart
+from memory.core.tokens import Counter, message_tokens
+from memory.core.window import Context, Kind, Segment, SummaryPart
 from tests.builders import COUNTER, call, numbered, reply, result, user
 
 
@@ -185,6 +185,18 @@ def window_for(costs: int, hundredths: int) -> int:
     return max(MIN_WINDOW, costs * hundredths // 75)
 
 
+def _part(kind: Kind, text: str, counter: Counter) -> Segment:
+    message = Message("system" if kind == "facts" else "user", text)
+    return Segment(kind, message, message_tokens(message, counter), "own")
+
+
+# Further parts of the memory, and what the tools' schemas cost in tokens: mostly none.
+PARTS = st.sampled_from(
+    [(), (), (), (("facts", "Ada likes tea."),), (("retrieved", "long " * 30), ("facts", "Ada."))]
+)
+TOOLS = st.sampled_from([0, 0, 0, 20, 150])
+
+
 @st.composite
 def contexts(
     draw: st.DrawFn, *, counter: Counter = COUNTER, running: bool | None = None
@@ -207,6 +219,8 @@ def contexts(
         policy=draw(policies()),
         budget=budget_for(MIN_WINDOW),
         counter=counter,
+        parts=tuple(_part(kind, text, counter) for kind, text in draw(PARTS)),
+        tools=draw(TOOLS),
     )
     window = window_for(made.measure().total, draw(USABLE))
     known = draw(st.sampled_from([True, True, False]))

@@ -1,4 +1,4 @@
-"""What holds of every plan (DESIGN section 5, invariants 4 and 5)."""
+"""What holds of every plan (docs/memory.md)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

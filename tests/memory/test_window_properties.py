@@ -1,4 +1,4 @@
-"""What holds of every context window (DESIGN section 5, invariants 1 to 4)."""
+"""What holds of every context window (docs/memory.md)."""
 
 import math
 from itertools import pairwise
@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory.core.fitting import WindowTooSmall
+from memory.core.groups import group_tokens, positions
 from memory.core.messages import Message
 from memory.core.shortening import shorten_groups
 from memory.core.window import Context, Window
@@ -26,6 +27,12 @@ def window_of(context: Context) -> Window:
     except WindowTooSmall:
         assume(False)
         raise
+
+
+def room_of(context: Context) -> int:
+    """The tokens that the running turn may take at most."""
+    system = context.system_segment()
+    return context.budget.usable - context.tools - (system.tokens if system else 0)
 
 
 def tried(context: Context) -> tuple[Window | None, WindowTooSmall | None]:
@@ -90,11 +97,11 @@ def test_a_running_turn_is_shortened_only_where_it_would_not_fit(context: Contex
 @given(contexts(running=True))
 def test_the_newest_call_group_is_whole_if_the_older_ones_can_give_way(context: Context) -> None:
     newest = [one for one in context.current if one.messages[0].tool_calls][-1:]
-    positions = {message.position for one in newest for message in one.messages}
     changed = {message.position for message in changed_in_current(context)}
-    room = context.budget.usable - context.measure().fixed
-    if changed & positions:
-        assert shorten_groups(context.current, room, context.counter) is None
+    if changed & set(positions(newest)):
+        older = [one for one in context.current if one not in newest]
+        taken = sum(group_tokens(one, context.counter) for one in newest)
+        assert shorten_groups(older, room_of(context) - taken, context.counter) is None
 
 
 @given(contexts(running=True))
@@ -132,23 +139,45 @@ def test_a_window_fits_or_the_error_names_what_is_too_big(context: Context) -> N
         assert window is not None
         assert window.tokens <= usable
         return
-    assert error.usable == usable < error.tokens + min(costs.fixed, costs.current)
-    larger = {"system_prompt": costs.fixed, "message": costs.current}
+    system = context.system_segment()
+    sizes = {"system_prompt": system.tokens if system else 0, "tools": context.tools,
+             "message": costs.current}  # fmt: skip
+    assert error.usable == usable < costs.total
     if error.part == "history":
         assert (context.policy.older, error.tokens > usable) == ("keep", True)
     else:
-        assert error.tokens == larger[error.part] == max(larger.values())
+        assert error.tokens == sizes[error.part] == max(sizes.values())
 
 
 @given(contexts())
 def test_an_error_comes_only_where_shortening_cannot_help(context: Context) -> None:
     _, error = tried(context)
-    costs, room = context.measure(), context.budget.usable - context.measure().fixed
+    helps = shorten_groups(context.current, room_of(context), context.counter)
     if error is None or error.part == "history":
-        assert costs.fixed <= context.budget.usable
-        return
-    assert shorten_groups(context.current, room, context.counter) is None
-    assert shorten_groups(context.current, room, context.counter, newest_whole=False) is None
+        assert helps is not None
+    else:
+        assert helps is None
+
+
+@given(contexts())
+def test_further_parts_go_before_the_turn_is_shortened_and_the_last_first(
+    context: Context,
+) -> None:
+    window = window_of(context)
+    sent = [segment for segment in window.segments if segment.kind in ("facts", "retrieved")]
+    kept = [part for part in context.parts if part in sent]
+    assert kept == list(context.parts[: len(kept)])
+    assert len(sent) == len(kept)
+    left = [one for one in window.left_out if one.reason == "no-room"]
+    gone = context.parts[len(kept) :]
+    assert sum(one.tokens for one in left) == sum(part.tokens for part in gone)
+    costs = context.measure()
+    if gone:
+        # With the dearest of them what comes first would not fit.
+        before = costs.fixed - sum(part.tokens for part in gone[1:]) + costs.current
+        assert before > context.budget.usable
+    if kept:
+        assert changed_in_current(context) == []
 
 
 @given(contexts(), st.booleans())

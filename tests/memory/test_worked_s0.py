@@ -1,7 +1,7 @@
 """The worked examples of S0: sliding window, summary, hybrid. Messages are questions and replies.
 
 S0 counts a message when it is added and keeps the newest, the current question among them. Here the
-numbers that stay do not count the current turn (DESIGN 6), as S0's own figures have it.
+numbers that stay do not count the current turn (docs/memory.md), as S0's own figures have it.
 """
 
 import pytest
