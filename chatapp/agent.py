@@ -13,6 +13,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from chatapp import provider as providers
+from chatapp.deltas import Finish, Text, Usage
 from chatapp.provider import Provider
 from memory import compaction, service, snapshots
 from memory.core import prompts
@@ -162,11 +163,11 @@ async def request(
                     await database_sync_to_async(snapshots.mark_sent)(
                         request_id=stored.pk, sha256=sha256
                     )
-                case providers.Text(text):
+                case Text(text):
                     yield Piece(text)
-                case providers.Usage(counts):
+                case Usage(counts):
                     usage = counts
-                case providers.Finish(reason):
+                case Finish(reason):
                     state = STATES.get(reason, TurnState.COMPLETE)
     if usage:
         await database_sync_to_async(snapshots.record_usage)(request_id=stored.pk, usage=usage)

@@ -16,6 +16,7 @@ import httpx2
 import openai
 from django.conf import settings
 
+from chatapp.deltas import Piece, Reader, StreamError, usage_counts
 from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
 from chatapp.sse import Decoder, EventTooLong, ServerEvent
 from memory.core.wire import body_hash
@@ -46,28 +47,7 @@ class Sent:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """The next piece of the reply."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What the provider counted, in tokens; the last report of a stream is the one that holds."""
-
-    counts: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The provider's reason for the end: "stop", "length", "content_filter", ..."""
-
-    reason: str
-
-
-Delta = Sent | Text | Usage | Finish
+Delta = Sent | Piece
 
 _sent: ContextVar[list[str]] = ContextVar("sent_hashes")
 
@@ -103,17 +83,6 @@ def target_for(model: str) -> Target:
     known = settings.LLM_CONTEXT_WINDOW or (DEMO_WINDOW if is_demo() else None)
     options = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
     return Target(name, known or UNKNOWN_WINDOW, options, known=known is not None)
-
-
-def usage_counts(usage: Any) -> dict[str, int]:
-    """The whole-number counts of a usage object, whatever else a server put there."""
-    if not isinstance(usage, dict):
-        return {}
-    return {
-        key: value
-        for key, value in usage.items()
-        if isinstance(value, int) and not isinstance(value, bool)
-    }
 
 
 class Provider:
@@ -168,7 +137,7 @@ class Provider:
             return
         except TimeoutError:
             failure = ProviderError("timeout")
-        except (openai.OpenAIError, httpx2.HTTPError, EventTooLong) as error:
+        except (openai.OpenAIError, httpx2.HTTPError, EventTooLong, StreamError) as error:
             failure = as_provider_error(error)
         if hashes and not announced and failure.code != "connect":
             yield Sent(hashes[-1])
@@ -196,21 +165,18 @@ class Provider:
         return complete
 
 
-async def _deltas(response: httpx2.Response, deadline: float) -> AsyncGenerator[Delta, None]:
-    """What a stream says, up to its end. Raises ProviderError."""
-    finished = False
+async def _deltas(response: httpx2.Response, deadline: float) -> AsyncGenerator[Piece, None]:
+    """What a stream says, up to its end. Raises StreamError, and what `_events` raises."""
+    reader = Reader()
     async with aclosing(_events(response, deadline)) as events:
         async for event in events:
             data = event.data.strip()
             if data == "[DONE]":
                 break
-            if not data:
-                continue
-            for delta in parse(event.type, data):
-                finished = finished or isinstance(delta, Finish)
-                yield delta
-    if not finished:
-        raise ProviderError("stream", "the stream ended before the reply did")
+            for piece in reader.feed(event.type, data) if data else ():
+                yield piece
+    for piece in reader.end():
+        yield piece
 
 
 async def _events(response: httpx2.Response, deadline: float) -> AsyncGenerator[ServerEvent, None]:
@@ -247,40 +213,12 @@ def completion_from(data: Any, model: str) -> Completion:
     return Completion(text, finish or "stop", model, usage_counts(data.get("usage")))
 
 
-def parse(event: str, data: str) -> list[Delta]:
-    """The deltas in one event of a stream. Raises ProviderError for an error event.
-
-    Chunks without a choice, without a delta or with null content are legal and carry nothing.
-    """
-    try:
-        chunk = json.loads(data)
-    except ValueError as error:
-        code = "server" if event == "error" else "stream"
-        raise ProviderError(code, data[:500]) from error
-    if not isinstance(chunk, dict):
-        raise ProviderError("stream", data[:500])
-    if chunk.get("error"):
-        detail = chunk["error"]
-        message = detail.get("message") if isinstance(detail, dict) else detail
-        raise ProviderError("server", str(message)[:500])
-    deltas: list[Delta] = []
-    choices = chunk.get("choices") or []
-    choice = choices[0] if choices and isinstance(choices[0], dict) else {}
-    content = (choice.get("delta") or {}).get("content")
-    if isinstance(content, str) and content:
-        deltas.append(Text(content))
-    if isinstance(choice.get("finish_reason"), str):
-        deltas.append(Finish(choice["finish_reason"]))
-    counts = usage_counts(chunk.get("usage"))
-    if counts:
-        deltas.append(Usage(counts))
-    return deltas
-
-
 def as_provider_error(error: Exception) -> ProviderError:
     """The kind of a client's error, for words the user understands."""
     detail = str(error)[:500]
     match error:
+        case StreamError():
+            return ProviderError(error.code, error.detail)
         case openai.APITimeoutError() | httpx2.TimeoutException():
             return ProviderError("timeout", detail)
         case openai.AuthenticationError() | openai.PermissionDeniedError():

@@ -12,7 +12,8 @@ from typing import Any
 
 from django.test import override_settings
 
-from chatapp.provider import Provider, Text
+from chatapp.deltas import Text
+from chatapp.provider import Provider
 from tests.bench.fakellm import Reading, is_exact, order
 from tests.bench.site import Load, Site, python
 from tests.bench.timing import Spread

@@ -7,7 +7,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.urls import reverse
 
-from chatapp.provider import Provider, Text, Usage, parse
+from chatapp.deltas import Reader, Text, Usage
+from chatapp.provider import Provider
 from memory.models import Conversation, Message, Request, Turn
 from tests.cases.raw import STOP, aassembled, ends, piece
 from tests.chatapp.helpers import say
@@ -214,5 +215,7 @@ async def test_ps_17_an_empty_reply_is_asked_for_once_more(
 
 def test_ps_02_counts_that_are_no_numbers_are_left_out() -> None:
     """A server's own idea of usage must not get into the figures."""
-    (delta,) = parse("", '{"choices":[],"usage":{"prompt_tokens":"12","completion_tokens":3}}')
+    (delta,) = Reader().feed(
+        "", '{"choices":[],"usage":{"prompt_tokens":"12","completion_tokens":3}}'
+    )
     assert delta == Usage({"completion_tokens": 3})

@@ -7,16 +7,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.provider import (
-    Finish,
-    Provider,
-    ProviderError,
-    Sent,
-    Text,
-    Usage,
-    target_for,
-    usage_counts,
-)
+from chatapp.deltas import Finish, Text, Usage, usage_counts
+from chatapp.provider import Provider, ProviderError, Sent, target_for
 from memory.core.wire import body_hash
 from memory.models import usage_tokens
 from memory.summarizer import CompletionFailed
