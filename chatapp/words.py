@@ -26,6 +26,7 @@ def turn_error(code: str, detail: str) -> str:
         "internal": _("Something went wrong here. The log of the server says more."),
         "window-system_prompt": _("The system prompt alone is too large for the context window."),
         "window-tools": _("The tools alone are too large for the context window."),
+        "window-turn": _("The steps of this turn are too large for the context window."),
         "window-message": _("This message is too large for the context window."),
         "window-history": _(
             "The whole conversation no longer fits into the context window, and this policy leaves "

@@ -5,7 +5,7 @@ automatic compaction then waits a little.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -193,9 +193,7 @@ async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger:
             retry_turn=0 if trigger == RENEWAL else conversation.next_turn + RETRY_TURNS,
         )
         return Outcome("failed", event, written.failures)
-    file = ""
-    if assembled.policy.offload:
-        file = await asyncio.to_thread(offload.append, conversation.pk, _folded(context, folded))
+    file = await _offloaded(assembled, folded) if assembled.policy.offload else ""
     version = f"{context.policy.template}-{prompts.PROMPT_VERSION}"
     draft = versions.Draft(
         kind=written.kind,
@@ -226,11 +224,34 @@ async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger:
     return Outcome("committed", committed[1], written.failures)
 
 
-def _folded(context: Context, folded: Folded) -> list[dict[str, object]]:
-    """The messages of a fold as they stand in the transcript, for the file that keeps them."""
+async def _offloaded(assembled: Assembled, folded: Folded) -> str:
+    """Keep the messages that a new summary stands for in the conversation's file; its name, or ""
+    where that did not work."""
+    conversation_id = assembled.conversation.pk
+    kept = await asyncio.to_thread(offload.kept, conversation_id)
+    if kept is None:
+        return ""
+    rows = await database_sync_to_async(_missing)(assembled, folded, kept)
+    return await asyncio.to_thread(offload.append, conversation_id, rows)
+
+
+def _missing(
+    assembled: Assembled, folded: Folded, kept: Collection[int]
+) -> list[dict[str, object]]:
+    """The messages of a fold, and of those before it, that the file has not, as they stand in the
+    transcript: an earlier policy may have kept none."""
+    within = assembled.conversation.messages.filter(
+        active=True, position__range=(folded.first, folded.last)
+    )
+    missing = [at for at in within.values_list("position", flat=True) if at not in kept]
+    messages = reading.stretch(
+        conversation=assembled.conversation,
+        first=min(missing, default=1),
+        last=max(missing, default=0),
+        counter=assembled.counter,
+    )
     return [
         {"position": message.position, "turn": message.turn, **message.to_wire()}
-        for members in context.prior
-        for message in members.messages
-        if message.position <= folded.last
+        for message in messages
+        if message.position not in kept
     ]

@@ -64,5 +64,6 @@ def _copy_summary(source: Conversation, copy: Conversation, position: int) -> No
     newest = standing.order_by("-version").first()
     if newest is not None:
         newest.pk, newest.conversation, newest.parent, newest.version = None, copy, None, 1
+        newest.file = ""  # the original's, which goes with the original
         newest._state.adding = True
         newest.save(force_insert=True)

@@ -101,7 +101,7 @@ def _quick_and_offline(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.DEMO_SECONDS_PER_TOKEN = 0
     settings.LLM_BASE_URL = settings.LLM_API_KEY = settings.LLM_MODEL = ""
-    settings.SUMMARY_MODEL = ""
+    settings.SUMMARY_MODEL = settings.SUMMARY_FALLBACK_MODEL = ""
     settings.AUTO_TITLE = False
     settings.LLM_CONTEXT_WINDOW = None
 

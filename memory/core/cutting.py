@@ -101,11 +101,12 @@ def _turns_edge(prior: Sequence[Group], costs: Costs, policy: Policy, budget: Bu
 
 def _after_turns(prior: Sequence[Group], number: int) -> int:
     """The index behind the oldest `number` turns."""
-    turns = set[int]()
+    passed, turn = 0, None
     for index, members in enumerate(prior):
-        turns.add(members.turn)
-        if len(turns) > number:
-            return index
+        if members.messages[0].turn != turn:
+            turn, passed = members.messages[0].turn, passed + 1
+            if passed > number:
+                return index
     return len(prior)
 
 

@@ -14,8 +14,8 @@ from memory.core.tokens import Counter
 
 class WindowTooSmall(Exception):
     """A request cannot fit, whatever is left out. `part` is what is too big: "system_prompt",
-    "tools", "message" or (where the policy leaves nothing out) "history"; `tokens` and `usable` are
-    tokens.
+    "tools", "message" (the user's), "turn" (its calls and results) or, where the policy leaves
+    nothing out, "history"; `tokens` and `usable` are tokens.
     """
 
     def __init__(self, part: str, tokens: int, usable: int) -> None:
@@ -67,9 +67,13 @@ def fit(
     if fixed + now > budget.usable:
         shortened = shorten_groups(current, budget.usable - fixed, counter)
         if shortened is None:
-            sizes = {"system_prompt": fixed - tools, "tools": tools, "message": now}
+            said = group_tokens(current[0], counter) if current else 0
+            sizes = {"system_prompt": fixed - tools, "tools": tools, "message": said}
+            sizes["turn"] = now - said
             part = max(sizes, key=lambda name: sizes[name])
-            raise WindowTooSmall(part, sizes[part], budget.usable)
+            # Its own size where that says enough, else that of all three together.
+            tokens = sizes[part] if sizes[part] > budget.usable else fixed + now
+            raise WindowTooSmall(part, tokens, budget.usable)
         whole |= whole_tokens(current, shortened)
         current = apply(current, shortened)
         now = sum(group_tokens(members, counter) for members in current)

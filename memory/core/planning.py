@@ -64,8 +64,8 @@ def measure(
     everything = (*prior, *current)
     if policy.counting == "all":
         messages = sum([len(one.messages) for one in everything])
-    else:
-        messages = sum([one.counted for one in everything])
+    else:  # as `Group.counted`, without its call: there may be thousands
+        messages = sum([one.messages[0].counts for one in everything])
     before = {one.messages[0].turn for one in prior}
     return Costs(
         fixed=fixed,

@@ -9,18 +9,17 @@ results are merged with `|`, and a larger budget never shortens more. Neither to
 at the very end: the model has not answered it yet.
 """
 
-import json
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import NamedTuple
 
 from memory.core.budget import Budget, budget_for
+from memory.core.clipping import CUT_LEAST, cut_middle, cut_strings
 from memory.core.groups import Group, sendable
 from memory.core.messages import Message
-from memory.core.text import clean, is_blank, whole_edge
+from memory.core.text import is_blank
 from memory.core.tokens import Counter, message_tokens
 
 Shortened = dict[int, Message]  # by position
@@ -32,13 +31,6 @@ _FIXED = ("arguments_from_messages", "arguments_keep_messages", "argument_head")
 # The smallest values where these are not 1; shorter pieces would tell nothing.
 _LEAST = {"argument_limit": 200, "result_head": 100, "result_tail": 100}
 _LEAST |= {"arguments_keep_messages": 0, "results_keep_tokens": 0, "results_least_tokens": 0}
-
-# A cut leaves out more characters than that: more than the longest marker has.
-CUT_LEAST = 80
-_LEFT_OUT = "characters left out; the transcript has them"
-_MARKER = re.compile(rf"\n?\[… ([0-9]{{1,3}}(?:,[0-9]{{3}}){{0,4}}) {_LEFT_OUT} …\]\n?")
-# A string in a JSON text, and the colon behind it if it is a key.
-_STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,61 +75,19 @@ def sizes_for(budget: Budget) -> Sizes:
     return Sizes(**scaled)
 
 
-def cut_middle(text: str, head: int, tail: int) -> str:
-    """The first `head` and last `tail` characters of `text`, between them a marker line with the
-    number of characters left out; `text` itself where these would be 80 or fewer.
-
-    No joined character is split. Markers of earlier cuts that fall into the gap are added up:
-    cutting twice says what cutting once would.
-    """
-    start = whole_edge(text, min(head, len(text)), -1)
-    end = whole_edge(text, max(len(text) - tail, 0), 1)
-    earlier = 0
-    # To look for the words first is ten times as fast.
-    for cut in _MARKER.finditer(text) if _LEFT_OUT in text else ():
-        if start < cut.end() and cut.start() < end:
-            start, end = min(start, cut.start()), max(end, cut.end())
-            earlier += int(cut[1].replace(",", "")) - len(cut[0])
-    if end - start <= CUT_LEAST:
-        return text
-    return f"{text[:start]}\n[… {end - start + earlier:,} {_LEFT_OUT} …]\n{text[end:]}"
-
-
-def cut_strings(arguments: str, limit: int, head: int, tail: int = 0) -> str:
-    """JSON with its string values over `limit` characters cut to `head` and `tail`, all else as it
-    was written. What is no JSON is cut as one string, which then stands in an object under the key
-    "unparsed"."""
-
-    def cut(found: re.Match[str]) -> str:
-        if found[2] or len(found[1]) - 2 <= limit:
-            return found[0]
-        value = json.loads(found[1])
-        short = cut_middle(value, head, tail) if len(value) > limit else value
-        # Cleaned: an escape may stand for half a character, which could not be sent as one.
-        return found[0] if short == value else json.dumps(clean(short), ensure_ascii=False)
-
-    if len(arguments) <= limit:
-        return arguments
-    try:  # as strict servers read it: without NaN, with numbers of any length
-        json.loads(arguments, parse_int=str, parse_float=str, parse_constant=int)
-    except (ValueError, RecursionError):
-        short = cut_middle(arguments, head, tail)
-        if short == arguments:
-            return arguments
-        return json.dumps({"unparsed": clean(short)}, ensure_ascii=False)
-    return _STRING.sub(cut, arguments)
-
-
 def shorten_arguments(groups: Sequence[Group], sizes: Sizes, counter: Counter) -> Shortened:
     """Rung 1: the older calls with long strings in their arguments, by position."""
+    calls = [call for members in groups for call in members.messages[0].tool_calls]
+    if not any(len(call.arguments) > sizes.argument_limit for call in calls):
+        return {}
     sent = _sent(groups, counter)
     many = len(sent) >= sizes.arguments_from_messages
     if not many and sum(piece.message.tokens for piece in sent) < sizes.arguments_from_tokens:
         return {}
     older = sent[: max(0, len(sent) - sizes.arguments_keep_messages)]
     last = len(groups) - 1
-    calls = [piece.message for piece in older if piece.kind == "call" and piece.group < last]
-    return _cut(calls, sizes.argument_limit, sizes.argument_head, 0, counter)
+    chosen = [piece.message for piece in older if piece.kind == "call" and piece.group < last]
+    return _cut(chosen, sizes.argument_limit, sizes.argument_head, 0, counter)
 
 
 def prune_results(
@@ -159,13 +109,15 @@ def prune_results(
 
 # How groups are made to fit: what is cut, and the range of the characters that are kept of each.
 # Results give way first, those of retrieval tools ("kept") after the others, then the strings in
-# arguments; only then results shrink to less than is useful.
+# arguments; only then results shrink to less than is useful, and at the very end to nothing.
+RESULTS = ("result", "kept")
 _STEPS = (
     (("result",), 200, math.inf),
     (("kept",), 200, math.inf),
     (("call",), 20, math.inf),
-    (("result", "kept"), 40, 200),
+    (RESULTS, 40, 200),
 )
+NOTHING = "[…]"
 # The numbers of characters to choose from, each about a sixteenth over the one before, and by how
 # many of them the search rises at once: what it tries is at most about twice what fits.
 _LIMITS = tuple(20 * 17**step // 16**step for step in range(300))
@@ -201,7 +153,22 @@ def shorten_groups(
             chosen = [piece.message for piece in pieces if piece.kind in kinds]
             limits = [limit for limit in _LIMITS if least <= limit < most]
             done = _fit(chosen, limits, done, fits, once)
+    for is_newest in (False, True):
+        if not fits(done):
+            pieces = [one for one in sent if (one.group == newest) == is_newest]
+            done |= _emptied([one.message for one in pieces if one.kind in RESULTS], once)
     return done if fits(done) else None
+
+
+def _emptied(results: list[Message], counter: Counter) -> Shortened:
+    """The results without anything of what they said, as far as that is cheaper."""
+    emptied = {}
+    for old in results:
+        new = replace(old, content=NOTHING)
+        new = replace(new, tokens=message_tokens(new, counter))
+        if old.position and new.tokens < old.tokens:  # a stub has no position
+            emptied[old.position] = new
+    return emptied
 
 
 def _fit(

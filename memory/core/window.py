@@ -153,15 +153,15 @@ class Context:
         return replace(decided, whole=whole)
 
     def _rungs(self) -> dict[int, Message]:
-        """The shortened messages before the current turn, by position."""
+        """The shortened messages by position. Those of the current turn stay as they are: only
+        what is before it is planned with these."""
         groups = (*self.prior, *self.current)
         if not self.policy.rungs or not any(one.messages[0].tool_calls for one in groups):
             return {}
         sizes = sizes_for(self.budget)
         shortened = shorten_arguments(groups, sizes, self.counter)
         shortened |= prune_results(groups, sizes, self.counter, self.keep_tools)
-        now = set(positions(self.current))
-        return {at: message for at, message in shortened.items() if at not in now}
+        return shortened
 
     def measure(self, prior: tuple[Group, ...] | None = None) -> Costs:
         """The costs of this context, in tokens; with other prior groups where they are given."""

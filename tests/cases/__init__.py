@@ -98,8 +98,6 @@ _TOOLS = "needs the tool loop"
 _RETRIEVAL = "needs retrieval"
 _LEDGER = "needs the long-term memory"
 LEFT: dict[str, str] = {
-    "CT-09": _RETRIEVAL,
-    "CT-10": _TOOLS,
     "CT-11": _TOOLS,
     "CT-17": _TOOLS,
     "PS-03": "needs tool calls in the stream",

@@ -100,7 +100,7 @@ async def test_sq_19_over_the_socket_the_turn_is_answered_too(
 ) -> None:
     """An automatic compaction that fails is not the end of the turn that asked for it."""
     talkative.summaries = [400]
-    rows = [one for n in range(6) for one in (user(f"question {n} {LONG}"), reply(LONG))]
+    rows = [one for n in range(6) for one in (user(f"question {n} " + 9 * LONG), reply(LONG))]
     await sync_to_async(store_history)(conversation, rows)
     await page.send(type="message.send", id="m1", text="and now?")
     assert (await page.until("memory.changed"))["event"] == "compaction"

@@ -162,9 +162,7 @@ def test_tc_12_a_long_attachment_is_kept_and_sent(make_conversation: Any) -> Non
 async def test_tc_14_the_system_prompt_and_the_reserve_are_part_of_the_budget(
     runner: Any, scripted: Any, make_conversation: Any
 ) -> None:
-    """Only messages were counted, so a large system prompt pushed requests over the limit.
-
-    Tool schemas, snippets and ledger join this budget with the stages that bring them."""
+    """Only messages were counted, so a large system prompt pushed requests over the limit."""
     counter = counter_for("")
     conversation = await sync_to_async(make_conversation)(
         system_prompt="Rules of the house. " * 1_000, window=8_000, reply_reserve=1_000,

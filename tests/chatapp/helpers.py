@@ -8,10 +8,12 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
+from chatapp.forms import SettingsForm
 from memory import versions
 from memory.models import Conversation, Message, Summary, Turn
 
 ROOT = Path(__file__).parents[2]
+HTMX: Any = {"headers": {"HX-Request": "true"}}
 LONG = "an answer that is long enough for a summary of it to be shorter than what it stands for"
 
 
@@ -82,6 +84,21 @@ def get(client: Client, conversation: Conversation, name: str, **query: Any) -> 
     response = client.get(reverse(name, args=[conversation.pk]), query)
     assert response.status_code == 200
     return response.content.decode()
+
+
+def values(conversation: Conversation, **changes: Any) -> dict[str, str]:
+    """What the form of the Settings tab sends if only `changes` were made in it."""
+    form = SettingsForm(conversation)
+    sent = {name: form[name].value() for name in form.fields} | changes
+    return {f"settings-{name}": "" if value is None else str(value) for name, value in sent.items()}
+
+
+def save(client: Client, conversation: Conversation, **changes: Any) -> Any:
+    """Save the settings with `changes`, as the tab does."""
+    url = reverse("panel_settings", args=[conversation.pk])
+    response = client.post(url, values(conversation, **changes), **HTMX)
+    conversation.refresh_from_db()
+    return response
 
 
 def sign_in_admin(client: Client, user: Any) -> None:

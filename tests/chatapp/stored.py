@@ -10,6 +10,7 @@ from memory import service, snapshots, store, versions
 from memory.core.messages import Message, ToolCall
 from memory.core.tokens import message_tokens
 from memory.core.wire import body_hash
+from memory.encodings import counter_for
 from memory.models import Conversation, Request, Summary, Turn, TurnState
 
 
@@ -22,6 +23,7 @@ class Talk:
             owner=owner, policy=policy, system_prompt="Be brief."
         )
         Conversation.objects.filter(pk=self.conversation.pk).update(**fields)
+        self.counter = counter_for(target_for("").model)
         self.turns = 0
         self.sent: list[tuple[Request, dict[str, Any]]] = []
 
@@ -49,7 +51,7 @@ class Talk:
             conversation_id=self.conversation.pk,
             client_id=str(self.turns),
             message=None if text is None else self.counted(Message("user", text)),
-            encoding=self.encoding,
+            encoding=self.counter.name,
             owner="",
             replaces=replaces,
         )
@@ -62,16 +64,12 @@ class Talk:
             turn_id=turn.pk,
             state=TurnState.COMPLETE if said else TurnState.FAILED,
             reply=said,
-            encoding=self.encoding,
+            encoding=self.counter.name,
         )
         return turn
 
-    @property
-    def encoding(self) -> str:
-        return self.assembled().counter.name
-
     def counted(self, message: Message) -> Message:
-        return replace(message, tokens=message_tokens(message, self.assembled().counter))
+        return replace(message, tokens=message_tokens(message, self.counter))
 
     def call(self, turn: Turn, results: tuple[str, ...]) -> None:
         """Store a step with calls and their results, as the transcript has them."""
@@ -86,7 +84,7 @@ class Talk:
         ]
         conversation = self.fresh()
         for message in messages:
-            store.append(conversation, turn, self.counted(message), self.encoding)
+            store.append(conversation, turn, self.counted(message), self.counter.name)
 
     def step(self, turn: Turn) -> bool:
         """Send the request as it stands now; False if it does not fit."""

@@ -186,7 +186,7 @@ async def test_two_compactions_at_once_make_one_version(
     runner: Any, talk: Any, conversation: Conversation
 ) -> None:
     await chat(runner, conversation, 6)
-    talk.summaries = [lambda body: asyncio.sleep(0.05, "In short.")]
+    talk.summaries = [lambda body: asyncio.sleep(0.05, "The earlier messages in short.")]
     outcomes = await asyncio.gather(
         *(agent.compact(conversation, runner.provider, QUICK, force=True) for _ in range(2))
     )
@@ -203,7 +203,7 @@ async def test_a_compaction_overtaken_by_a_reset_is_not_committed(
     async def slow(body: Any) -> str:
         asked.set()
         await asyncio.sleep(0.1)
-        return "In short."
+        return "The earlier messages in short."
 
     talk.summaries = [slow]
     task = asyncio.create_task(agent.compact(conversation, runner.provider, QUICK, force=True))

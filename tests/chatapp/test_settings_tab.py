@@ -8,30 +8,14 @@ from django.urls import reverse
 
 from chatapp.forms import SettingsForm
 from memory.models import Conversation, MemoryEvent
-from tests.chatapp.helpers import fill
+from tests.chatapp.helpers import HTMX, fill, save, values
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-HTMX = {"headers": {"HX-Request": "true"}}
 
 
 @pytest.fixture(autouse=True)
 def _signed_in(client: Client, user: Any) -> None:
     client.force_login(user)
-
-
-def values(conversation: Conversation, **changes: Any) -> dict[str, str]:
-    """What the form sends if only `changes` were made in it."""
-    form = SettingsForm(conversation)
-    sent = {name: form[name].value() for name in form.fields} | changes
-    return {f"settings-{name}": "" if value is None else str(value) for name, value in sent.items()}
-
-
-def save(client: Client, conversation: Conversation, **changes: Any) -> Any:
-    url = reverse("panel_settings", args=[conversation.pk])
-    response = client.post(url, values(conversation, **changes), **HTMX)
-    conversation.refresh_from_db()
-    return response
 
 
 def test_saving_without_a_change_changes_nothing(
@@ -95,6 +79,7 @@ def test_a_lower_trigger_keeps_its_target_below_it(
     save(client, conversation, trigger_share=30)
     policy = conversation.policy
     assert policy.trigger_share == 0.3
+    assert policy.target_share is not None
     assert 0 < policy.target_share < 0.3
     assert SettingsForm(conversation)["trigger_share"].value() == 30
 

@@ -188,7 +188,8 @@ def test_only_the_newest_events_and_requests_are_listed(
 def test_the_sums_are_those_of_the_stored_requests_and_summaries(talk: Talk) -> None:
     for number in range(4):
         talk.run("hi " * (number + 1))
-    usages = ({"prompt_tokens": 30, "completion_tokens": 4}, {}, {"prompt_tokens": 0}, ASKED)
+    usages: list[dict[str, int]]
+    usages = [{"prompt_tokens": 30, "completion_tokens": 4}, {}, {"prompt_tokens": 0}, ASKED]
     for (request, _), usage in zip(talk.sent, usages, strict=True):
         snapshots.record_usage(request_id=request.pk, usage=usage)
     talk.fold(1, model="m", usage=ASKED)

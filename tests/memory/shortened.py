@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from memory.core.groups import Group, group, group_tokens
 from memory.core.messages import Message, ToolCall
-from memory.core.shortening import (
-    Shortened,
-)
+from memory.core.shortening import Shortened
 from memory.core.tokens import CharacterCounter, Counter
 from tests.builders import numbered
 

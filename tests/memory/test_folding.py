@@ -163,7 +163,7 @@ async def test_literals_are_looked_for_in_the_transcript_not_in_shortened_messag
 
 
 async def test_an_archive_carries_what_it_cut_off() -> None:
-    long = "word " * 120 + "and the code is #W2378156."
+    long = "word " * 300 + "and the code is #W2378156."
     done = await folded(folding([user(long), reply("ok")]), Script(CompletionFailed("network")))
     assert done.written.kind == "archive"
     assert "#W2378156" not in done.written.text
@@ -195,6 +195,25 @@ async def test_another_model_may_write_it() -> None:
     done = await folded(folding(ORDER), Script(""), fallback=other)
     assert (done.written.kind, done.written.model) == ("model", "other")
     assert done.written.failures == ("empty",) * 3
+
+
+async def test_an_archive_that_would_cost_more_with_its_fence_is_none() -> None:
+    """The archive of 121 words has 100 and a role; with the fence and the literals it is longer."""
+    long = "word " * 120 + "and the code is #W2378156."
+    done = await folded(folding([user(long), reply("ok")]), Script(CompletionFailed("network")))
+    assert (done.written.kind, done.written.text, done.written.tokens) == ("", "", 0)
+    assert done.written.failures == ("network",) * 3 + ("archive-not-shorter",)
+    # A summary by the model may be: it says it in fewer words the next time.
+    short = await folded(folding([user("w " * 20), reply("ok")]), Script("Ada said ok to it all."))
+    assert short.written.kind == "model"
+
+
+async def test_beside_a_summary_the_fence_is_paid_for_already() -> None:
+    before = SummaryPart("Ada likes tea.", 1, 1, 4)
+    long = "word " * 120 + "and the code is #W2378156."
+    made = folding([user(long), reply("ok")], summary=before)
+    done = await folded(made, Script(CompletionFailed("network")))
+    assert done.written.kind == "archive"
 
 
 async def test_where_nothing_shorter_is_found_there_is_no_kind() -> None:

@@ -6,12 +6,7 @@ from dataclasses import replace
 import pytest
 
 from memory.core.messages import Message
-from memory.core.shortening import (
-    Shortened,
-    Sizes,
-    prune_results,
-    shorten_arguments,
-)
+from memory.core.shortening import Shortened, Sizes, prune_results, shorten_arguments
 from tests.builders import COUNTER, call, reply, result, user
 from tests.memory.shortened import (
     CHARACTERS,

@@ -5,12 +5,8 @@ import json
 import pytest
 
 from memory.core.budget import MIN_WINDOW, budget_for
-from memory.core.shortening import (
-    Sizes,
-    cut_middle,
-    cut_strings,
-    sizes_for,
-)
+from memory.core.clipping import cut_middle, cut_strings
+from memory.core.shortening import Sizes, sizes_for
 from tests.memory.shortened import (
     FAMILY,
     marker,

@@ -7,11 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory.core.groups import Group, group
-from memory.core.shortening import (
-    apply,
-    shorten_groups,
-    whole_tokens,
-)
+from memory.core.shortening import apply, shorten_groups, whole_tokens
 from memory.core.tokens import CharacterCounter
 from tests.builders import COUNTER, call, numbered, result, user
 from tests.memory.shortened import (
@@ -94,7 +90,12 @@ def test_arguments_give_way_after_results_and_results_to_less_than_useful_last(
     assert json.loads(least[1].tool_calls[0].arguments)["text"] == (
         "b" * 10 + marker("980") + "b" * 10
     )
-    assert shorten_groups((members,), 108, CHARACTERS, keep) is None
+    # At the very end nothing is left of the result: 15 tokens.
+    emptied = shorten_groups((members,), 108, CHARACTERS, keep)
+    assert emptied is not None
+    assert (emptied[2].content, emptied[2].tokens) == ("[…]", 15)
+    assert shorten_groups((members,), 57 + 15, CHARACTERS, keep) is not None
+    assert shorten_groups((members,), 57 + 14, CHARACTERS, keep) is None
 
 
 def test_the_newest_call_group_gives_way_last() -> None:
@@ -116,8 +117,10 @@ def test_what_is_not_sent_is_neither_weighed_nor_shortened() -> None:
     assert lengths(shorten_groups(surplus, 392, CHARACTERS)).keys() == {2}
 
 
-def test_blank_results_and_single_giant_words_stay_as_they_are() -> None:
-    assert shorten_groups((three(" " * 9_000),), 100, CHARACTERS) is None
+def test_blank_results_and_single_giant_words_are_emptied_or_stay_as_they_are() -> None:
+    blank = shorten_groups((three(" " * 9_000),), 100, CHARACTERS)
+    assert blank is not None
+    assert blank[2].content == "[…]"
     word = group(numbered([call("bash"), result("x" * 9_000), user("y")], plain=False))
     assert shorten_groups(word, 20, COUNTER) is None
 

@@ -144,7 +144,7 @@ async def test_where_both_models_fail_there_is_the_archive() -> None:
     assert done.failures == ("empty",) * 3 + ("network",) * 3
 
 
-async def test_tries_wait_longer_each_time_and_another_model_starts_anew() -> None:
+async def test_tries_wait_longer_each_time() -> None:
     waited = []
     clock = asyncio.get_running_loop().time
 
@@ -153,12 +153,10 @@ async def test_tries_wait_longer_each_time_and_another_model_starts_anew() -> No
             waited.append(clock())
             return await super().__call__(request, limit)
 
-    await write(job(), Timed(""), Ladder(2, 5, 20, 0.02), Timed(""))
-    pauses = [later - earlier for earlier, later in pairwise(waited)]
-    # 0.02, 0.04 and again 0.02 seconds, at least.
-    assert all(pause >= 0.019 for pause in pauses)
-    assert pauses[1] >= 0.039
-    assert len(pauses) == 3
+    await written(Timed(""), Ladder(3, 5, 20, 0.02))
+    first, second = (later - earlier for earlier, later in pairwise(waited))
+    # 0.02 and 0.04 seconds at least; the clock may be a little coarse.
+    assert (first >= 0.019, second >= 0.039) == (True, True)
 
 
 async def test_the_tokens_of_failed_tries_are_counted() -> None:
@@ -166,6 +164,8 @@ async def test_the_tokens_of_failed_tries_are_counted() -> None:
     good = Completion(GOOD, usage={"prompt_tokens": 7, "completion_tokens": 12})
     done = await written(Script(bad, CompletionFailed("network"), good))
     assert done.usage == {"prompt_tokens": 14, "completion_tokens": 13}
+    cut = Completion(GOOD, finish="length", usage={"prompt_tokens": 1})
+    assert (await written(Script(cut, good))).usage["prompt_tokens"] == 8
     assert (await written(Script(bad))).usage == {"prompt_tokens": 21, "completion_tokens": 3}
     nothing = await written(Script(bad), messages=[user("hi")], source_tokens=2)
     assert (nothing.kind, nothing.usage["prompt_tokens"]) == ("", 21)

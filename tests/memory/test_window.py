@@ -1,9 +1,14 @@
 """The context window: its segments, what is left out, and what does not fit at all."""
 
+from dataclasses import replace
+
 import pytest
 
+from memory.core.carrying import Candidate
 from memory.core.fitting import WindowTooSmall
-from memory.core.window import Context, LeftOut, SummaryPart, Window
+from memory.core.literals import Literal
+from memory.core.messages import Message
+from memory.core.window import Context, LeftOut, Segment, SummaryPart, Window
 from tests.builders import call, context, history, numbered, reply, result, user
 
 SUMMARY = SummaryPart("Ada ordered tea.", 3, 1, 8)
@@ -112,9 +117,9 @@ def test_a_stub_is_marked_as_made() -> None:
     ("system", "current", "part", "tokens"),
     [
         ("w " * 100, "hi", "system_prompt", 105),
-        ("hi", "w " * 100, "message", 100),
+        ("hi", "w " * 100, "message", 106),
         ("w " * 60, "w " * 1_000, "message", 1_000),
-        ("w " * 70, "w " * 60, "system_prompt", 75),
+        ("w " * 70, "w " * 60, "system_prompt", 135),
     ],
 )
 def test_what_is_too_big_is_named(system: str, current: str, part: str, tokens: int) -> None:
@@ -144,3 +149,64 @@ def test_a_request_may_fill_what_is_usable_to_the_last_token() -> None:
     assert window_of(exact).tokens == 100
     with pytest.raises(WindowTooSmall):
         window_of(context(numbered([user("w " * 94)]), window=101, reserve=1))
+
+
+FACTS = Segment("facts", Message("system", "Ada likes tea."), 8, "own")
+FOUND = Segment("retrieved", Message("user", "In May she asked for green tea."), 12, "own")
+
+
+def with_parts(made: Context, *, tools: int = 0) -> Context:
+    return replace(made, parts=(FACTS, FOUND), tools=tools)
+
+
+def test_facts_stand_before_the_summary_and_what_was_found_before_the_current_turn() -> None:
+    made = context(numbered([*history(1), user("now")], first=9), summary=SUMMARY)
+    window = window_of(with_parts(made))
+    assert kinds(window) == ["system", "facts", "summary", "tail", "tail", "retrieved", "current"]
+    assert window.tokens == 44 + 8 + 12
+
+
+def test_parts_without_room_go_the_last_first_and_are_listed() -> None:
+    # 7 for the prompt, 8 and 12 for the parts: 100 leave 73 for the question beside both.
+    for size, kept, left in ((73, 2, 0), (74, 1, 12), (85, 1, 12), (86, 0, 20), (93, 0, 20)):
+        made = context(numbered([user("w " * size)]), window=101, reserve=1)
+        window = window_of(with_parts(made))
+        assert [one.kind for one in window.segments if one in (FACTS, FOUND)] == (
+            ["facts", "retrieved"][:kept]
+        )
+        assert window.left_out == ((LeftOut("no-room", (), left),) if left else ())
+        assert window.tokens <= 100
+
+
+def test_the_schemas_of_tools_count() -> None:
+    made = context(numbered([*history(6, words=10), user("now")]), window=101, reserve=1)
+    window = window_of(replace(made, tools=30))
+    # 100 less 7, 1 and 30: three turns of 20.
+    assert kinds(window).count("tail") == 6
+    assert (window.tools, window.tokens) == (30, 7 + 30 + 60 + 1)
+    assert replace(made, tools=30).measure().fixed == 37
+
+
+def test_tools_that_are_too_large_are_named() -> None:
+    made = context(numbered([user("w " * 40)]), window=101, reserve=1)
+    assert window_of(replace(made, tools=53)).tokens == 100
+    with pytest.raises(WindowTooSmall, match=r"^tools needs 101 tokens, 100 are usable$"):
+        window_of(replace(made, tools=54))
+    with pytest.raises(WindowTooSmall, match=r"^message needs 121 tokens"):
+        window_of(replace(context(numbered([user("w " * 60)]), window=101, reserve=1), tools=54))
+
+
+def test_a_summary_says_what_it_lost_and_where_the_messages_are() -> None:
+    carried = (
+        Candidate(Literal("id", "#W23"), 3, 1),
+        Candidate(Literal("amount", "$5"), 2, 1),
+        Candidate(Literal("id", "#W99"), 1, 1),
+    )
+    part = replace(SUMMARY, candidates=carried, fitting=2, file="var/1.jsonl")
+    text = window_of(context([], current=0, summary=part)).segments[1].message.content
+    assert text.endswith(
+        "Ada ordered tea.\n\n"
+        "Exact values from the summarised messages:\n- id: #W23\n- amount: $5\n\n"
+        "The summarised messages are kept word for word in var/1.jsonl.\n</memory>"
+    )
+    assert "#W99" not in text

@@ -1,0 +1,91 @@
+"""The demo shop's books: bounded, one per conversation, safe from several threads."""
+
+import json
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+
+import pytest
+
+from chatapp.tools import shop
+from chatapp.tools.registry import ToolContext
+from chatapp.tools.running import run_calls
+from chatapp.tools.shop import SHOP
+from chatapp.tools.shop_data import KNOWLEDGE, ORDERS, PRODUCTS
+from chatapp.tools.shop_ledger import ORDERS_MOST, Ledger, working_day
+from memory.core.messages import ToolCall
+
+
+def context(number: int) -> ToolContext:
+    return ToolContext(uuid.UUID(int=number), "en", lambda: datetime(2026, 6, 29, tzinfo=UTC))
+
+
+@pytest.fixture(autouse=True)
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    made = Ledger(most=3)
+    monkeypatch.setattr(shop, "LEDGER", made)
+    return made
+
+
+def test_the_books_of_the_conversations_used_last_are_kept(ledger: Ledger) -> None:
+    for number in (1, 2, 3, 1, 4):
+        with ledger.open(context(number)):
+            pass
+    assert [one.int for one in ledger.books] == [3, 1, 4]
+
+
+async def test_orders_placed_at_once_get_different_numbers() -> None:
+    calls = [ToolCall(f"c{n}", "place_order", '{"product": "S20 Max"}') for n in range(20)]
+    done = await run_calls(calls, SHOP, context(1))
+    assert {one.content[:11] for one in done} == {f"Order {88301 + n}" for n in range(20)}
+
+
+def test_refunds_applied_for_at_once_are_one(ledger: Ledger) -> None:
+    def apply(_: int) -> object:
+        one = SHOP["apply_refund"]
+        return one.function(order_number="88231", reason="broken", context=context(1))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(apply, range(50)))) == 1
+    (book,) = ledger.books.values()
+    assert len(book.refunds) == 1
+
+
+async def test_a_conversation_cannot_place_orders_without_end() -> None:
+    calls = [ToolCall("c", "place_order", json.dumps({"product": "A5"}))] * (ORDERS_MOST + 1)
+    done = await run_calls(calls, SHOP, context(1))
+    assert [one.error for one in done].count("failed") == 1
+    assert {one.content for one in done if not one.ok} == {"No more orders are taken."}
+
+
+def test_an_error_leaves_the_books_open_for_the_next(ledger: Ledger) -> None:
+    with pytest.raises(KeyError), ledger.open(context(1)):
+        raise KeyError
+    with ledger.open(context(1)) as book:
+        assert book.order("88231") is not None
+
+
+def test_the_data_fits_together() -> None:
+    assert {record.product for record in ORDERS.values()} <= set(PRODUCTS)
+    assert {one.successor for one in PRODUCTS.values()} - {""} <= set(PRODUCTS)
+    for record in ORDERS.values():
+        days = [event.days_ago for event in record.events]
+        assert days == sorted(days, reverse=True)
+        assert record.days_ago >= max(days, default=0)
+        assert record.signed is None or record.signed == days[-1]
+    for entry in KNOWLEDGE:
+        assert all(word == word.casefold() for word in entry.words)
+        assert [any("一" <= char <= "鿿" for char in text) for text in entry.text] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("day", "later", "expected"),
+    [
+        (date(2026, 6, 29), 3, date(2026, 7, 2)),  # Monday to Thursday
+        (date(2026, 6, 29), 5, date(2026, 7, 6)),  # over a weekend
+        (date(2026, 7, 3), 1, date(2026, 7, 6)),  # Friday to Monday
+        (date(2026, 7, 4), 1, date(2026, 7, 6)),  # from a Saturday
+    ],
+)
+def test_weekends_are_no_working_days(day: date, later: int, expected: date) -> None:
+    assert working_day(day, later) == expected
