@@ -7,7 +7,7 @@ runner keeps and tells it.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from channels.db import database_sync_to_async
 from django.conf import settings
@@ -89,9 +89,13 @@ def summariser_for(
     first = providers.target_for(settings.SUMMARY_MODEL or conversation.model)
     second = providers.target_for(settings.SUMMARY_FALLBACK_MODEL or conversation.model)
     falls_back = second.model != first.model
+    if falls_back and ladder.try_seconds > ladder.total_seconds / 2:
+        # Or a first model that hangs would leave the second no time.
+        ladder = replace(ladder, try_seconds=ladder.total_seconds / 2)
+    window = conversation.budget(own.window, known=own.known).window
     return compaction.Summariser(
         complete=provider.completer(first.model),
-        room=min(first.window, second.window, own.window),
+        room=min(first.window, second.window, window),
         ladder=ladder,
         fallback=provider.completer(second.model) if falls_back else None,
     )

@@ -1,5 +1,6 @@
 """The same conversation under every policy: what each would have sent and would still know."""
 
+from itertools import accumulate
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -13,8 +14,9 @@ from memory.lab import Replay, replay
 from memory.models import Conversation
 from memory.summarizer import Ladder
 
-# The newest messages that are replayed: longer ones would hold up the page.
-REPLAYED = 200
+# The newest messages that are replayed, and their tokens: more would hold up the page and, while it
+# counts, everybody's streams.
+REPLAYED, REPLAYED_TOKENS = 80, 8_000
 
 
 def comparison(conversation: Conversation) -> dict[str, Any]:
@@ -26,9 +28,11 @@ def comparison(conversation: Conversation) -> dict[str, Any]:
     last = conversation.next_position - 1
     first = conversation.context_start
     positions = conversation.messages.filter(active=True, position__gte=first)
-    edge = list(positions.order_by("-position").values_list("position", flat=True)[:REPLAYED])
+    newest = positions.order_by("-position").values_list("position", "tokens")[:REPLAYED]
+    sums = accumulate(tokens for _, tokens in newest)
+    edge = [at for (at, _), total in zip(newest, sums, strict=True) if total <= REPLAYED_TOKENS]
     messages = reading.stretch(
-        conversation=conversation, first=min(edge, default=first), last=last, counter=counter
+        conversation=conversation, first=min(edge, default=last), last=last, counter=counter
     )
     own = conversation.policy
 

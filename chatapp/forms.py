@@ -126,7 +126,9 @@ class SettingsForm(forms.Form):
     def _check_policy(self, values: dict[str, Any]) -> None:
         preset = PRESETS[values["preset"]]
         try:
-            self.policy = policy_from(parameters.policy_data(preset, values))
+            before = self.conversation.policy_data
+            self.policy_data = parameters.policy_data(preset, values, before)
+            policy_from(self.policy_data)
         except ValueError as error:
             rule = str(error)
             named = [name for name in PARAMETERS[preset.preset] if name in rule]
@@ -143,7 +145,7 @@ class SettingsForm(forms.Form):
             "model": values["model"],
             "window": values["window"],
             "reply_reserve": values["reply_reserve"],
-            "policy_data": parameters.policy_data(PRESETS[values["preset"]], values),
+            "policy_data": self.policy_data,
         }
 
 

@@ -34,6 +34,7 @@ class Live:
     told: int = 0
     phase: str = "waiting"
     since: float = field(default_factory=time.monotonic)
+    begun: bool = False
     stopping: bool = False
     done: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)

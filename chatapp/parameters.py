@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from memory.core.policy import Policy
-from memory.core.presets import DEFAULT, PARAMETERS, PRESETS
+from memory.core.presets import DEFAULT, PARAMETERS, PRESETS, policy_from
 
 # The largest parameter of a policy, in messages, turns or tokens.
 MOST = 1_000_000
@@ -164,13 +164,25 @@ def in_words(data: Mapping[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def policy_data(preset: Policy, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored form of a policy: the preset and what differs from it."""
+def policy_data(
+    preset: Policy, values: Mapping[str, Any], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The stored form of a policy: the preset and what differs from it.
+
+    `before` is what was stored. Where the preset stays, what has no field stays too, and what a
+    field shows rounded is not changed by saving it as it is.
+    """
+    names = PARAMETERS[preset.preset]
     data: dict[str, Any] = {"preset": preset.preset}
-    for name in PARAMETERS[preset.preset]:
+    same = before.get("preset", DEFAULT) == preset.preset
+    if same:
+        data |= {name: value for name, value in before.items() if name not in names}
+    for name in names:
         value = values.get(name)
-        if value not in (None, "", shown(preset, name)):
-            data[name] = stored(name, value)
+        if value in (None, "", shown(preset, name)):
+            continue
+        kept = same and name in before and shown(policy_from(before), name) == value
+        data[name] = before[name] if kept else stored(name, value)
     return data
 
 

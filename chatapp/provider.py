@@ -19,8 +19,10 @@ from django.conf import settings
 from chatapp.deltas import Piece, Reader, StreamError, usage_counts
 from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
 from chatapp.sse import Decoder, EventTooLong, ServerEvent
+from memory.core.budget import Budget
 from memory.core.wire import body_hash
 from memory.encodings import counter_for
+from memory.models import Conversation
 from memory.service import Target
 from memory.summarizer import Complete, Completion, CompletionFailed
 
@@ -85,6 +87,12 @@ def target_for(model: str) -> Target:
     return Target(name, known or UNKNOWN_WINDOW, options, known=known is not None)
 
 
+def budget_of(conversation: Conversation) -> Budget:
+    """The token budget of a conversation's requests."""
+    target = target_for(conversation.model)
+    return conversation.budget(target.window, known=target.known)
+
+
 class Provider:
     """A client of the configured server (or of `transport`, or of the demo model)."""
 
@@ -92,6 +100,7 @@ class Provider:
         if transport is None and is_demo():
             counter = counter_for(DEMO_MODEL)
             transport = DemoTransport(settings.DEMO_SECONDS_PER_TOKEN, count=counter.count)
+        self._refused: dict[str, set[str]] = {}
         inner = transport or httpx2.AsyncHTTPTransport(
             limits=httpx2.Limits(max_connections=200, max_keepalive_connections=20)
         )
@@ -147,22 +156,36 @@ class Provider:
         """A function that asks `model` for one whole answer, for the summariser."""
 
         async def complete(messages: Sequence[dict[str, str]], limit: int) -> Completion:
-            try:
-                raw = self._client.chat.completions.with_raw_response
-                response = await raw.create(
-                    model=model,
-                    messages=list(messages),  # type: ignore[arg-type]
-                    max_tokens=limit,
-                    temperature=SUMMARY_TEMPERATURE,
-                )
-                data = json.loads(response.text)
-            except (openai.OpenAIError, httpx2.HTTPError) as error:
-                raise CompletionFailed(as_provider_error(error).code) from error
-            except ValueError as error:
-                raise CompletionFailed("bad-answer") from error
-            return completion_from(data, model)
+            refused = self._refused.setdefault(model, set())
+            options: dict[str, Any] = {"temperature": SUMMARY_TEMPERATURE, "max_tokens": limit}
+            while True:
+                body = {name: value for name, value in options.items() if name not in refused}
+                if "max_tokens" in refused:
+                    body["max_completion_tokens"] = limit
+                try:
+                    return await self._whole({"model": model, "messages": list(messages), **body})
+                except openai.BadRequestError as error:
+                    # Some models refuse one of them; which is remembered.
+                    named = {name for name in body if name in options and name in str(error)}
+                    if not named:
+                        raise CompletionFailed(as_provider_error(error).code) from error
+                    refused |= named
 
         return complete
+
+    async def _whole(self, body: dict[str, Any]) -> Completion:
+        """One whole answer. Raises openai.BadRequestError and CompletionFailed."""
+        raw = self._client.chat.completions.with_raw_response
+        try:
+            response = await raw.create(model=body["model"], messages=[], extra_body=body)
+            data = json.loads(response.text)
+        except openai.BadRequestError:
+            raise
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            raise CompletionFailed(as_provider_error(error).code) from error
+        except ValueError as error:
+            raise CompletionFailed("bad-answer") from error
+        return completion_from(data, body["model"])
 
 
 async def _deltas(response: httpx2.Response, deadline: float) -> AsyncGenerator[Piece, None]:

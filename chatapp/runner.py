@@ -91,8 +91,6 @@ class Runner:
             # Before the task runs, so that no page hears of text before it hears of the turn.
             await live.tell(TurnStarted(turn.number, client_id))
             live.task = self._spawn(self._run(live))
-            if live.stopping:
-                live.task.cancel()
         return turn, new
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -122,7 +120,8 @@ class Runner:
             return False
         if not live.stopping:
             live.stopping = True
-            if live.task is not None:
+            # A task that has not begun would end without a trace; it looks by itself.
+            if live.task is not None and live.begun:
                 live.task.cancel()
         return True
 
@@ -175,8 +174,11 @@ class Runner:
 
     async def _run(self, live: Live) -> None:
         state, code, detail = TurnState.FAILED, "internal", ""
+        live.begun = True
         beat = asyncio.create_task(live.beats())
         try:
+            if live.stopping:
+                raise asyncio.CancelledError
             async with aclosing(agent.run_turn(live.turn, self.provider)) as steps:
                 async for step in steps:
                     if isinstance(step, agent.Ended):

@@ -9,7 +9,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-# Bytes of one event; a server that sends more without an end is broken or hostile.
+# Characters of one event; a server that sends more without an end is broken or hostile.
 MAX_EVENT = 4_194_304
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -31,27 +31,36 @@ class Decoder:
 
     def __init__(self) -> None:
         self._text = codecs.getincrementaldecoder("utf-8-sig")("replace")
-        self._rest = ""
+        self._rest: list[str] = []
+        self._waiting = 0
         self._type = ""
         self._data: list[str] = []
         self._size = 0
 
     def feed(self, data: bytes) -> list[ServerEvent]:
         """The events that end within `data`. Raises EventTooLong."""
-        text = self._rest + self._text.decode(data)
-        # A CR at the end may be half of a CRLF: it waits for what follows.
-        edge = len(text) - 1 if text.endswith("\r") else len(text)
-        *lines, self._rest = _LINE_END.split(text[:edge])
-        self._rest += text[edge:]
-        events = self._take(lines)
-        if self._size + len(self._rest) > MAX_EVENT:
+        text = self._text.decode(data)
+        waits = bool(self._rest) and self._rest[-1].endswith("\r")
+        if waits or _LINE_END.search(text):
+            text = "".join((*self._rest, text))
+            # A CR at the end may be half of a CRLF: it waits for what follows.
+            edge = len(text) - 1 if text.endswith("\r") else len(text)
+            *lines, rest = _LINE_END.split(text[:edge])
+            self._rest = [rest + text[edge:]]
+            self._waiting = len(self._rest[0])
+            events = self._take(lines)
+        else:  # a long line is put together once, when it ends
+            self._rest.append(text)
+            self._waiting += len(text)
+            events = []
+        if self._size + self._waiting > MAX_EVENT:
             raise EventTooLong(f"an event of over {MAX_EVENT:,} characters")
         return events
 
     def end(self) -> list[ServerEvent]:
         """The event that the end of the stream completes, if any."""
-        lines = _LINE_END.split(self._rest + self._text.decode(b"", final=True))
-        self._rest = ""
+        lines = _LINE_END.split("".join((*self._rest, self._text.decode(b"", final=True))))
+        self._rest, self._waiting = [], 0
         return self._take([*lines, ""])
 
     def _take(self, lines: list[str]) -> list[ServerEvent]:

@@ -8,7 +8,7 @@ from django.http import Http404
 
 from chatapp import words
 from chatapp.policy_words import literal_kind, triggers
-from chatapp.provider import target_for
+from chatapp.provider import budget_of
 from chatapp.transcript import PAGE
 from memory import versions
 from memory.core.carrying import Candidate, same
@@ -40,7 +40,10 @@ def summary_tab(
     """
     rows = conversation.summaries.select_related("parent", "author").order_by("-version")
     active = conversation.active_summary()
-    listed = [_row(row, active) for row in rows[:LISTED]]
+    # Without what only the opened one shows: it may be much.
+    heavy = ("literals", "unsupported", "text")
+    light = rows.defer(*heavy, *(f"parent__{name}" for name in heavy))
+    listed = [_row(row, active) for row in light[:LISTED]]
     opened = None
     if version is not None:
         opened = rows.filter(version=version).first()
@@ -69,7 +72,7 @@ def summary_tab(
 def _rule(conversation: Conversation, active: Summary | None) -> dict[str, Any]:
     """What decides when the next summary comes, and the most tokens that one may have by hand."""
     policy = conversation.policy
-    budget = conversation.budget(target_for(conversation.model).window)
+    budget = budget_of(conversation)
     start = max(conversation.context_start, active.last_position + 1 if active else 0)
     waiting = conversation.messages.filter(active=True, position__gte=start)
     if policy.counting == "exchange":
@@ -99,8 +102,6 @@ def _row(row: Summary, active: Summary | None) -> dict[str, Any]:
         "model": row.model,
         "author": str(row.author) if row.author else "",
         "seconds": row.seconds,
-        "carried_count": row.carried,
-        "unsupported_count": len(row.unsupported),
         "created_at": row.created_at,
         "parent": row.parent.version if row.parent else None,
     }

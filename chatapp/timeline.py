@@ -1,14 +1,15 @@
 """The Timeline tab: every change of the memory with its reason, and what the requests cost."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import datetime
-from itertools import accumulate
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from chatapp import parameters, words
 from chatapp.comparing import comparison
+from memory.core.costing import cumulative, saving
 from memory.core.text import shorten
 from memory.models import Conversation, MemoryEvent, Request, usage_tokens
 
@@ -23,6 +24,9 @@ WIDE, HIGH, POINTS = 1000, 260, 200
 def timeline_tab(conversation: Conversation, *, compare: bool = False) -> dict[str, Any]:
     """What the template of the Timeline tab shows: events, newest first, and the account."""
     rows = conversation.memory_events.select_related("summary", "undone_by", "undoes__summary")
+    # Without what only the Summary tab shows: it may be much.
+    heavy = ("literals", "unsupported", "text")
+    rows = rows.defer(*(f"{of}__{name}" for of in ("summary", "undoes__summary") for name in heavy))
     events = [_event(row) for row in rows.order_by("-id")[:LISTED]]
     shown = {"events": events, "more": rows.count() > len(events), "account": account(conversation)}
     shown["comparison"] = comparison(conversation) if compare else None
@@ -112,7 +116,9 @@ def account(conversation: Conversation) -> dict[str, Any]:
     ]
     # Those that were asked for: an archive too had failed tries, a restored version had none.
     written = conversation.summaries.filter(memoryevent__kind=MemoryEvent.Kind.COMPACTION)
-    made = list(written.values_list("usage", flat=True))
+    failed = conversation.memory_events.filter(kind=MemoryEvent.Kind.COMPACTION_FAILED)
+    spent = [detail.get("usage", {}) for detail in failed.values_list("detail", flat=True)]
+    made = [*written.values_list("usage", flat=True), *filter(None, spent)]
     summaries = {
         "count": len(made),
         "input": sum(usage_tokens(usage) or 0 for usage in made),
@@ -128,10 +134,8 @@ def account(conversation: Conversation) -> dict[str, Any]:
         "summaries": summaries,
         "actual": actual,
         "everything": whole,
-        "saved": round(100 * (whole - actual) / whole) if whole else 0,
-        "curve": curve(
-            list(accumulate(one.tokens for one in requests)), list(accumulate(everything))
-        ),
+        "saved": round(100 * saving(whole, actual)),
+        "curve": curve(cumulative([one.tokens for one in requests]), cumulative(everything)),
     }
 
 
@@ -173,7 +177,7 @@ def _starts(conversation: Conversation) -> tuple[list[datetime], list[int]]:
     return [made for made, _, _ in known], [first, *(after["context_start"] for *_, after in known)]
 
 
-def curve(actual: list[int], everything: list[int]) -> dict[str, Any] | None:
+def curve(actual: Sequence[int], everything: Sequence[int]) -> dict[str, Any] | None:
     """Two lines over the requests, as points of an SVG; None where there is no line yet."""
     if len(actual) < 2:
         return None
@@ -181,7 +185,7 @@ def curve(actual: list[int], everything: list[int]) -> dict[str, Any] | None:
     last = len(actual) - 1
     steps = [*range(0, last, 1 + last // POINTS), last]
 
-    def points(sums: list[int]) -> str:
+    def points(sums: Sequence[int]) -> str:
         return " ".join(f"{WIDE * i / last:.1f},{HIGH - HIGH * sums[i] / top:.1f}" for i in steps)
 
     return {

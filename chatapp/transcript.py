@@ -54,7 +54,7 @@ def sight_of(assembled: service.Assembled) -> Sight:
 def transcript(
     assembled: service.Assembled, *, before: int | None = None, live: str | None = None
 ) -> dict[str, Any]:
-    """A page of the transcript: at most 100 messages, the newest ones or those before a position.
+    """A page of the transcript: at most fifty messages, the newest ones or those before a position.
 
     `live` is the running reply as this process has it; without it the saved part is shown.
     """

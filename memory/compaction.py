@@ -5,20 +5,19 @@ automatic compaction then waits a little.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from channels.db import database_sync_to_async
 
-from memory import offload, reading, versions
+from memory import claims, offload, reading, versions
 from memory.core import prompts
 from memory.core.carrying import to_json
 from memory.core.groups import group
 from memory.core.literals import to_json as literals_to_json
 from memory.core.planning import Plan
-from memory.core.tokens import MESSAGE_OVERHEAD
 from memory.core.window import Context
 from memory.folding import RETRY_TURNS, Folded, fold
 from memory.models import Conversation, MemoryEvent, Summary
@@ -81,19 +80,19 @@ async def compact(
 
 
 async def renew(*, conversation_id: UUID, target: Target, summariser: Summariser) -> Outcome:
-    """Replace an archive by the summary that could not be made then, over the same messages."""
-    async with _claimed(conversation_id) as claimed:
-        if not claimed:
-            return await _join(conversation_id, summariser.ladder.total_seconds)
-        again = await database_sync_to_async(_archived)(conversation_id, target)
-        if again is None:
-            return Outcome("nothing", reason="no-messages")
-        assembled, context, plan = again
-        folded = await _fold(context, plan, summariser)
-        if folded.written.kind == "archive":
-            failures = folded.written.failures
-            folded = replace(folded, written=replace(folded.written, kind="", failures=failures))
-        return await _keep(assembled, context, folded, RENEWAL)
+    """Replace an archive by the summary that could not be made then, over the same messages.
+
+    It claims nothing, so that no request waits for it: whatever changes the memory meanwhile makes
+    its commit come to nothing.
+    """
+    again = await database_sync_to_async(_archived)(conversation_id, target)
+    if again is None:
+        return Outcome("nothing", reason="no-messages")
+    assembled, context, plan = again
+    folded = await _fold(context, plan, summariser)
+    if folded.written.kind == "archive":
+        folded = replace(folded, written=replace(folded.written, kind=""))
+    return await _keep(assembled, context, folded, RENEWAL)
 
 
 def wants_renewal(assembled: Assembled) -> bool:
@@ -108,24 +107,35 @@ def wants_renewal(assembled: Assembled) -> bool:
 @asynccontextmanager
 async def _claimed(conversation_id: UUID) -> AsyncIterator[bool]:
     """The right to compact; False inside if somebody else has it."""
-    claim = await database_sync_to_async(versions.claim_compaction)(conversation_id=conversation_id)
+    claim = await database_sync_to_async(claims.take)(conversation_id=conversation_id)
+    if claim is None:
+        yield False
+        return
+    held = {"conversation_id": conversation_id, "claim": claim}
+    alive = asyncio.create_task(_stay_alive(held))
     try:
-        yield claim is not None
+        yield True
     finally:
-        if claim is not None:
-            await asyncio.shield(
-                database_sync_to_async(versions.release_compaction)(
-                    conversation_id=conversation_id, claim=claim
-                )
-            )
+        alive.cancel()
+        await asyncio.shield(database_sync_to_async(claims.release)(**held))
+
+
+async def _stay_alive(held: Mapping[str, UUID]) -> None:
+    """Renew a claim as long as its compaction runs."""
+    while True:
+        await asyncio.sleep(claims.RENEWED)
+        await database_sync_to_async(claims.renew)(**held)
 
 
 async def _join(conversation_id: UUID, seconds: float) -> Outcome:
     """Wait until the running compaction is over, at most `seconds`."""
-    running = Conversation.objects.filter(pk=conversation_id, compaction_claim__isnull=False)
+    held = Conversation.objects.filter(pk=conversation_id, compaction_claim__isnull=False)
     try:
         async with asyncio.timeout(seconds):
-            while await running.aexists():  # noqa: ASYNC110  (another process may hold it)
+            # Another process may hold it, and may have died.
+            while await held.filter(  # noqa: ASYNC110
+                compaction_claimed_at__gt=claims.oldest()
+            ).aexists():
                 await asyncio.sleep(0.1)
     except TimeoutError:
         return Outcome("joined", failures=("out-of-time",))
@@ -183,7 +193,18 @@ async def _fold(context: Context, plan: Plan, summariser: Summariser) -> Folded:
 
 
 async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger: str) -> Outcome:
-    """Commit a fold, or note that it came to nothing."""
+    """Commit a fold, or note that it came to nothing; nothing of it stays of a conversation that
+    was deleted meanwhile."""
+    try:
+        return await _committed(assembled, context, folded, trigger)
+    except Conversation.DoesNotExist:
+        await asyncio.to_thread(offload.remove, [assembled.conversation.pk])
+        return Outcome("superseded")
+
+
+async def _committed(
+    assembled: Assembled, context: Context, folded: Folded, trigger: str
+) -> Outcome:
     conversation, written = assembled.conversation, folded.written
     if not written.kind:
         event = await database_sync_to_async(versions.record_failure)(
@@ -191,6 +212,7 @@ async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger:
             failures=written.failures,
             trigger=trigger,
             retry_turn=0 if trigger == RENEWAL else conversation.next_turn + RETRY_TURNS,
+            usage=written.usage,
         )
         return Outcome("failed", event, written.failures)
     file = await _offloaded(assembled, folded) if assembled.policy.offload else ""
@@ -202,7 +224,7 @@ async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger:
         last=folded.last,
         folded=folded.messages,
         tokens_before=folded.source_tokens,
-        tokens_after=written.tokens + MESSAGE_OVERHEAD,
+        tokens_after=folded.tokens,
         parent_version=assembled.summary.version if assembled.summary else None,
         model=written.model,
         prompt_version=version if written.kind == "model" else "",

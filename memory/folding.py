@@ -35,8 +35,9 @@ class Folded:
     """A fold that was not committed yet.
 
     The new summary stands for the positions `first` to `last`, of which `messages` were folded now;
-    they and the previous summary cost `source_tokens` in the window. `carried` are the literals
-    that the text lost, `unsupported` those in it that its source does not have.
+    they and the previous summary cost `source_tokens` in the window, the new one with the literals
+    that it carries `tokens`; both without the fence. `carried` are the literals that the text lost,
+    `unsupported` those in it that its source does not have.
     """
 
     written: Written
@@ -44,6 +45,7 @@ class Folded:
     last: int
     messages: int
     source_tokens: int
+    tokens: int
     carried: Carried
     unsupported: tuple[Literal, ...]
 
@@ -96,6 +98,7 @@ async def fold(
         last=part.last,
         messages=len(job.messages),
         source_tokens=job.source_tokens,
+        tokens=context.counter.count(part.body()) + MESSAGE_OVERHEAD if written.kind else 0,
         carried=carried,
         unsupported=unproved,
     )

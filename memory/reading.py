@@ -34,17 +34,19 @@ def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loa
     summary = conversation.active_summary() if policy.older == "summary" else None
     start = max(conversation.context_start, summary.last_position + 1 if summary else 0)
     rows = Message.objects.filter(conversation=conversation, active=True)
+    running = running_turn(conversation_id=conversation.pk)
     if policy.older == "leave-out" and policy.keep_messages is not None:
+        # The running turn is loaded whole, however many calls and results it has.
         counting = rows.filter(position__gte=start).order_by("-position")
+        counting = counting.exclude(turn=running) if running else counting
         if policy.counting == "exchange":
             counting = counting.filter(counts=True)
         newest = counting.values_list("position", flat=True)
-        # Two more than can be kept: the current user message, and the first one left out.
-        edge = list(newest[policy.keep_messages + 1 : policy.keep_messages + 2])
+        # One more than can be kept: the first one left out.
+        edge = list(newest[policy.keep_messages : policy.keep_messages + 1])
         start = edge[0] if edge else start
     # One lower bound only: of two, SQLite searches by the first and reads all that lies between.
     rows = rows.filter(position__gte=start)
-    running = running_turn(conversation_id=conversation.pk)
     number = running.number if running else 0
     messages = [_current(row, counter) for row in rows.select_related("turn").order_by("position")]
     return Loaded(

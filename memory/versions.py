@@ -6,20 +6,15 @@ appends an event with the small state before and after it, and can be taken back
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max
-from django.utils import timezone
 
 from memory.core.carrying import Carried, to_json
 from memory.models import Conversation, MemoryEvent, Summary, TurnState
 from memory.store import locked
-
-# A compaction claim older than this belongs to a process that died.
-CLAIM_EXPIRES = timedelta(seconds=300)
 
 
 class TurnRunning(Exception):
@@ -84,26 +79,6 @@ def _record(
         after=state_of(conversation),
         at_position=conversation.next_position,
         **more,
-    )
-
-
-@transaction.atomic
-def claim_compaction(*, conversation_id: UUID) -> UUID | None:
-    """Claim the right to compact; None if somebody has it. At most one per conversation."""
-    conversation = locked(conversation_id)
-    claimed = conversation.compaction_claimed_at
-    if conversation.compaction_claim and claimed and claimed > timezone.now() - CLAIM_EXPIRES:
-        return None
-    conversation.compaction_claim = uuid4()
-    conversation.compaction_claimed_at = timezone.now()
-    conversation.save(update_fields=["compaction_claim", "compaction_claimed_at"])
-    return conversation.compaction_claim
-
-
-def release_compaction(*, conversation_id: UUID, claim: UUID) -> None:
-    """Give the claim back, if it is still ours."""
-    Conversation.objects.filter(pk=conversation_id, compaction_claim=claim).update(
-        compaction_claim=None, compaction_claimed_at=None
     )
 
 
@@ -224,25 +199,34 @@ def change_settings(*, conversation_id: UUID, changes: Mapping[str, Any]) -> Mem
 
 @transaction.atomic
 def record_failure(
-    *, conversation_id: UUID, failures: tuple[str, ...], trigger: str, retry_turn: int
+    *,
+    conversation_id: UUID,
+    failures: tuple[str, ...],
+    trigger: str,
+    retry_turn: int,
+    usage: Mapping[str, int] | None = None,
 ) -> MemoryEvent:
-    """Note a compaction that changed nothing; automatic ones wait until `retry_turn`."""
+    """Note a compaction that changed nothing, and what it cost; automatic ones wait until
+    `retry_turn`."""
     conversation = locked(conversation_id)
     conversation.hold_turn = max(conversation.hold_turn, retry_turn)
     turn = conversation.next_turn
     detail = {"trigger": trigger, "failures": list(failures), "turn": turn}
+    detail |= {"usage": dict(usage)} if usage else {}
     kind = MemoryEvent.Kind.COMPACTION_FAILED
     return _record(conversation, kind, state_of(conversation), detail=detail)
 
 
 def last_failure(*, conversation_id: UUID, trigger: str) -> int | None:
-    """The number of the turn that was to come when a compaction last failed; None if its trigger
-    was another one or none failed."""
-    events = MemoryEvent.objects.filter(conversation_id=conversation_id)
-    event = events.filter(kind=MemoryEvent.Kind.COMPACTION_FAILED).order_by("-id").first()
-    if event is None or event.detail.get("trigger") != trigger:
-        return None
-    return int(event.detail["turn"])
+    """The number of the turn that was to come when a compaction with this trigger last failed;
+    None if none did."""
+    events = MemoryEvent.objects.filter(
+        conversation_id=conversation_id,
+        kind=MemoryEvent.Kind.COMPACTION_FAILED,
+        detail__trigger=trigger,
+    )
+    event = events.order_by("-id").first()
+    return int(event.detail["turn"]) if event else None
 
 
 @transaction.atomic

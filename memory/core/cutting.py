@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memory.core.budget import Budget
 from memory.core.groups import Group
-from memory.core.limits import Limits, limits
+from memory.core.limits import LITERALS_SHARE, Limits, limits
 from memory.core.policy import Policy
 
 
@@ -33,19 +33,24 @@ class Costs:
         return self.fixed + self.summary + self.current + self.suffix[0]
 
 
-def cut(prior: Sequence[Group], costs: Costs, policy: Policy, budget: Budget) -> int:
+def cut(
+    prior: Sequence[Group], costs: Costs, policy: Policy, budget: Budget, *, asked: bool = False
+) -> int:
     """The index of the first group of the tail; as the budget grows it never moves up.
 
     The earliest edge at which the tail is within the policy's messages and its tokens fit beside
     the rest, moved on to where a tail may begin. Where the tokens are over their limit and older
     messages are summarised, at least one group is folded, so that a summary over its cap gets
-    written anew.
+    written anew. Where it is `asked` for (by hand or by the number of turns) and all is within what
+    the policy keeps by tokens, its least number of turns stays.
     """
     rules = limits(policy, budget)
     fitting = first_fitting(costs.suffix, tail_room(costs, rules, policy, budget))
     edge = tail_edge(prior, max(fitting, count_edge(prior, costs, rules, policy)))
     if policy.keep_turns:
         edge = min(edge, _turns_edge(prior, costs, policy, budget))
+    if asked and not edge and policy.keep_turns:
+        edge = tail_edge(prior, _newest_turns(prior, policy.keep_turns))
     if policy.older == "summary" and costs.total > limit_of(rules, policy, budget):
         edge = max(edge, tail_edge(prior, min(1, len(prior))))
     return edge
@@ -58,7 +63,9 @@ def tail_room(costs: Costs, rules: Limits, policy: Policy, budget: Budget) -> in
     if costs.total > limit:
         tokens = min(tokens, limit, math.inf if rules.target is None else rules.target)
     room = room_for(costs, rules, tokens)
-    return room if rules.keep is None else min(room, rules.keep)
+    if rules.keep is None:
+        return room
+    return min(room, rules.keep, room_for(costs, rules, _after_fold(limit, policy, budget)))
 
 
 def count_edge(prior: Sequence[Group], costs: Costs, rules: Limits, policy: Policy) -> int:
@@ -71,6 +78,9 @@ def count_edge(prior: Sequence[Group], costs: Costs, rules: Limits, policy: Poli
         )
     if rules.keep_messages is not None:
         edge = max(edge, _edge_by_count(prior, policy, rules.keep_messages))
+    elif rules.messages is not None and costs.messages > rules.messages:
+        # Or what stays by tokens would be too many messages again at once.
+        edge = max(edge, _edge_by_count(prior, policy, max(2, rules.messages // 2)))
     return edge
 
 
@@ -91,12 +101,25 @@ def _turns_edge(prior: Sequence[Group], costs: Costs, policy: Policy, budget: Bu
     """Where the tail begins that has the policy's least number of turns, or as many of them as
     fit without compacting again at once."""
     rules = limits(policy, budget)
-    room = room_for(costs, rules, min(limit_of(rules, policy, budget), budget.usable))
+    limit = min(limit_of(rules, policy, budget), budget.usable)
+    room = room_for(costs, rules, _after_fold(limit, policy, budget))
+    index = _newest_turns(prior, policy.keep_turns)
+    return tail_edge(prior, max(index, first_fitting(costs.suffix, room)))
+
+
+def _after_fold(limit: float, policy: Policy, budget: Budget) -> float:
+    """The tokens that a window may have after a fold without folding again at once: the literals
+    that a summary may carry come on top of it."""
+    return limit - budget.usable * LITERALS_SHARE if policy.older == "summary" else limit
+
+
+def _newest_turns(prior: Sequence[Group], number: int) -> int:
+    """The index of the first group of the newest `number` turns."""
     turns, index = set[int](), len(prior)
-    while index and len(turns | {prior[index - 1].turn}) <= policy.keep_turns:
+    while index and len(turns | {prior[index - 1].turn}) <= number:
         index -= 1
         turns.add(prior[index].turn)
-    return tail_edge(prior, max(index, first_fitting(costs.suffix, room)))
+    return index
 
 
 def _after_turns(prior: Sequence[Group], number: int) -> int:

@@ -117,7 +117,7 @@ def plan(
         trigger = trigger or "manual"
     if trigger is None or policy.older == "keep":
         return Plan("send", (), prior, trigger, costs)
-    edge = cut(prior, costs, policy, budget)
+    edge = cut(prior, costs, policy, budget, asked=trigger in ("turns", "manual"))
     if edge == 0:
         return Plan("send", (), prior, trigger, costs)
     action: Action = "fold" if policy.older == "summary" else "leave-out"

@@ -73,6 +73,11 @@ class SummaryPart:
     file: str = ""
     turn: int = 0
 
+    def body(self) -> str:
+        """What it says in the window, without the fence."""
+        carried = render(one.literal for one in self.candidates[: self.fitting])
+        return prompts.summary_body(self.text, carried, self.file)
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -121,9 +126,7 @@ class Context:
             return None
         part = self.summary
         label = f'version="{part.version}" positions="{part.first}-{part.last}"'
-        carried = render(one.literal for one in part.candidates[: part.fitting])
-        text = prompts.summary_body(part.text, carried, part.file)
-        fenced = prompts.memory_part("summary", label, text)
+        fenced = prompts.memory_part("summary", label, part.body())
         message = Message("system", f"{prompts.MEMORY_PREAMBLE}\n{fenced}")
         tokens = message_tokens(message, self.counter)
         return Segment(

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
 
 from chatapp.provider import target_for
-from memory import compaction, service, versions
+from memory import claims, compaction, service, versions
 from memory.models import Conversation, MemoryEvent, Summary
 from memory.summarizer import CompletionFailed, Ladder
 from tests.chatapp.compacting import (
@@ -88,7 +88,7 @@ def test_a_compaction_of_somebody_else_is_waited_for_not_repeated(talk: Talk) ->
 
 
 def test_the_claim_of_a_dead_process_expires(talk: Talk) -> None:
-    claim(talk, versions.CLAIM_EXPIRES.total_seconds() + 1)
+    claim(talk, claims.EXPIRES.total_seconds() + 1)
     assert compact(talk, Model("m", GOOD)).status == "committed"
     assert talk.fresh().compaction_claim is None
 

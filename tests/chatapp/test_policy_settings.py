@@ -122,7 +122,7 @@ def test_a_share_in_per_cent_comes_back_as_it_was_entered() -> None:
     for percent in range(1, 101):
         for preset, name in EVERY:
             if name in parameters.SHARES:
-                policy = policy_from(parameters.policy_data(PRESETS[preset], {name: percent}))
+                policy = policy_from(parameters.policy_data(PRESETS[preset], {name: percent}, {}))
                 assert parameters.shown(policy, name) == percent
 
 

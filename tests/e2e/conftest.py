@@ -141,8 +141,7 @@ def visit(
     contexts = []
 
     def open_one(server: Server, client: Client | None = None, **options: Any) -> Chat:
-        options.setdefault("viewport", DESKTOP)
-        context = browser.new_context(locale="en-US", **options)
+        context = browser.new_context(**{"locale": "en-US", "viewport": DESKTOP, **options})
         contexts.append(context)
         if client is not None:
             context.add_cookies(client.cookies())  # type: ignore[arg-type]

@@ -172,10 +172,11 @@ class Chat:
     def top_of(self, element: Locator) -> float:
         return float(element.evaluate("element => element.getBoundingClientRect().top"))
 
-    def expect_no_sideways_scroll(self) -> None:
+    def expect_no_sideways_scroll(self, parts: str = "html, body, #transcript") -> None:
         wide = self.page.evaluate(
-            """() => Array.from(document.querySelectorAll("html, body, #transcript"))
+            """(parts) => Array.from(document.querySelectorAll(parts))
               .filter((one) => one.scrollWidth > one.clientWidth)
-              .map((one) => `${one.tagName}#${one.id} ${one.scrollWidth} > ${one.clientWidth}`)"""
+              .map((one) => `${one.tagName}#${one.id} ${one.scrollWidth} > ${one.clientWidth}`)""",
+            parts,
         )
         assert wide == []

@@ -59,9 +59,12 @@ def test_no_page_has_a_serious_fault(
         chat.ask(f"my lucky number is {number}")
     assert "folded" in chat.states()
     faults["fold and reset"] = serious(chat)
-    for tab in ("summary", "settings"):
+    for tab in ("summary", "timeline", "timeline&compare=1", "settings"):
         chat.page.goto(f"{chat.server.url}{chat.address}?tab={tab}")
         chat.ready()
+        chat.page.locator("#panel-body details > summary").evaluate_all(
+            "all => all.forEach((one) => { one.parentElement.open = true; })"
+        )
         faults[tab] = serious(chat)
     chat.page.goto(f"{chat.server.url}{chat.address}?request=1")
     faults["past request"] = serious(chat)

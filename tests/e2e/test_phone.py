@@ -1,5 +1,6 @@
 """On a phone: nothing scrolls sideways, the panel is a sheet, and one can chat."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.pages import Chat
-from tests.e2e.serving import Server
+from tests.e2e.serving import Client, Server
+from tests.e2e.test_folding import TALK
 from tests.e2e.watch import rect
 
 pytestmark = pytest.mark.browser
@@ -72,6 +74,36 @@ def test_the_panel_opens_as_a_sheet_and_closes(phone: Chat, tmp_path: Path) -> N
     expect(panel).to_be_visible()
     phone.page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+
+
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_no_tab_of_the_panel_scrolls_sideways(
+    language: str, start_server: Callable[..., Server], visit: Callable[..., Chat], tmp_path: Path
+) -> None:
+    server = start_server(pace=0)
+    assert server.manage("catalogue").returncode == 0
+    owner = Client(server)
+    conversation = owner.talk(TALK)
+    owner.post(f"{conversation}memory/reset/")
+    owner.post(f"{conversation}memory/undo/")
+    size = {"width": 360, "height": 740}
+    chat = visit(server, owner, viewport=size, has_touch=True, locale=language)
+    owner.close()
+    for query in ("tab=context", "tab=summary", "tab=timeline", "tab=timeline&compare=1",
+                  "tab=settings"):  # fmt: skip
+        chat.open(f"{conversation}?{query}")
+        expect(chat.page.locator("html")).to_have_attribute("lang", re.compile(language[:2]))
+        expect(chat.page.locator("#panel")).to_be_visible()
+        chat.page.locator("#panel-body details > summary").evaluate_all(
+            "all => all.forEach((one) => { one.parentElement.open = true; })"
+        )
+        chat.settle()
+        chat.shot(tmp_path, query)
+        chat.expect_no_sideways_scroll("#panel, #panel-body, #panel-body .panel-scroll, .tabs")
+        links = chat.page.locator(".tabs a")
+        expect(links).to_have_count(4)
+        for link in links.all():
+            expect(link).to_be_in_viewport(ratio=1)
 
 
 def test_reset_works_from_the_sheet(phone: Chat) -> None:

@@ -36,9 +36,10 @@ def test_the_newest_groups_up_to_the_share_stay() -> None:
 
 
 def test_the_least_number_of_turns_stays_where_it_fits_under_the_trigger() -> None:
-    # 350 would be one turn of 280. Two are 560, and 700 less 130 for the summary and 8 leave 562.
-    plan = asked(*[280] * 3, policy=tokens()).plan()
-    assert kept_turns(plan) == [2, 3]
+    # 350 would be one turn of 230. Two are 460, and 700 less 130 for the summary, 100 for literals
+    # and 8 leave 462.
+    plan = asked(*[230] * 4, policy=tokens()).plan()
+    assert kept_turns(plan) == [3, 4]
     assert kept_turns(asked(*[280] * 3, policy=tokens(keep_turns=1)).plan()) == [3]
     assert kept_turns(asked(*[280] * 3, policy=tokens(keep_turns=0)).plan()) == [3]
 
@@ -66,9 +67,9 @@ def test_an_over_long_summary_is_written_anew_though_all_turns_may_stay() -> Non
 
 
 def test_where_the_current_turn_is_large_the_tail_stays_under_the_trigger() -> None:
-    messages = numbered([*turns_of(*[100] * 4), user(words(400))])
+    messages = numbered([*turns_of(*[100] * 4), user(words(300))])
     made = context(messages, policy=tokens(keep_turns=0), window=1_001, reserve=1)
-    # 350 would fit beside the rest, but 700 less 130, 7 and 400 leave 163.
+    # 350 would fit beside the rest, but 700 less 130, 100, 7 and 300 leave 163.
     assert kept_turns(made.plan()) == [4]
 
 

@@ -99,10 +99,10 @@ def test_what_the_rungs_shortened_may_be_shortened_more_and_says_what_it_was() -
     names = [f"tool_{number}" for number in range(5)]
     long = " ".join(f"word{number:04}" for number in range(300))
     results = [result(long, f"call_{number}") for number in range(5)]
-    messages = [*turns_of(100), call(*names), *results, user(words(400))]
+    messages = [*turns_of(100), call(*names), *results, user(words(300))]
     made = context(numbered(messages), policy=tokens(rungs=True), window=1_001, reserve=1)
     # The rung keeps 100 characters at both ends: with the marker and 13 tokens more for a result
-    # over 40 for each, where 700 less 130, 7 and 400 leave 163 for five.
+    # over 40 for each, where 700 less 130, 100, 7 and 300 leave 163 for five.
     plan = made.plan()
     (kept,) = plan.tail
     assert 100 < tokens_of(plan) <= 163
