@@ -52,7 +52,7 @@ check: setup-dev
 catalogue: setup-dev
 	$(BIN)/python manage.py catalogue --update
 
-# Sections: turns, pages, relay, idle; all, or those in ARGS. See docs/benchmarks.md.
+# Sections: planning, turns, pages, relay, idle; all, or those in ARGS. See docs/benchmarks.md.
 bench: setup-dev
 	$(BIN)/python -m tests.bench $(ARGS)
 

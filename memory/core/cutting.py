@@ -41,16 +41,16 @@ def cut(
     The earliest edge at which the tail is within the policy's messages and its tokens fit beside
     the rest, moved on to where a tail may begin. Where the tokens are over their limit and older
     messages are summarised, at least one group is folded, so that a summary over its cap gets
-    written anew. Where it is `asked` for (by hand or by the number of turns) and all is within what
-    the policy keeps by tokens, its least number of turns stays.
+    written anew. Where it is `asked` for (by hand or by the number of turns), no more than the
+    policy's least number of turns stays, in any budget: a larger one would else keep less.
     """
     rules = limits(policy, budget)
     fitting = first_fitting(costs.suffix, tail_room(costs, rules, policy, budget))
     edge = tail_edge(prior, max(fitting, count_edge(prior, costs, rules, policy)))
     if policy.keep_turns:
         edge = min(edge, _turns_edge(prior, costs, policy, budget))
-    if asked and not edge and policy.keep_turns:
-        edge = tail_edge(prior, _newest_turns(prior, policy.keep_turns))
+    if asked and policy.keep_turns:
+        edge = max(edge, tail_edge(prior, _newest_turns(prior, policy.keep_turns)))
     if policy.older == "summary" and costs.total > limit_of(rules, policy, budget):
         edge = max(edge, tail_edge(prior, min(1, len(prior))))
     return edge

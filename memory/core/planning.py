@@ -117,7 +117,9 @@ def plan(
         trigger = trigger or "manual"
     if trigger is None or policy.older == "keep":
         return Plan("send", (), prior, trigger, costs)
-    edge = cut(prior, costs, policy, budget, asked=trigger in ("turns", "manual"))
+    # Whatever else triggers too: a larger budget, in which nothing does, must not keep less.
+    due = policy.every_turns is not None and costs.since >= policy.every_turns
+    edge = cut(prior, costs, policy, budget, asked=force or due)
     if edge == 0:
         return Plan("send", (), prior, trigger, costs)
     action: Action = "fold" if policy.older == "summary" else "leave-out"

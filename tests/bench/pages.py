@@ -12,7 +12,7 @@ from django.urls import reverse
 from tests.bench.filling import REPLY, fill
 from tests.bench.timing import ROUNDS, timed
 
-# Messages; a page shows the newest 100 of them.
+# Messages; a page shows the newest 50 of them.
 SIZES = (50, 100, 10_000)
 PAGES = ("conversation", "transcript", "panel_context")
 

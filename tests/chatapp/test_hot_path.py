@@ -32,4 +32,4 @@ def test_no_more_rows_are_read_than_the_policy_can_keep(django_assert_num_querie
     conversation = fill(500, {"preset": "window", "max_messages": 6})
     with django_assert_num_queries(3):
         loaded = reading.load(conversation=conversation, policy=policy, counter=counter_for("demo"))
-    assert len(loaded.prior) == 8
+    assert len(loaded.prior) == 7

@@ -1,7 +1,7 @@
 """English and Chinese: pages and sockets speak the language of the visitor."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,6 +16,8 @@ from django.utils import translation
 from django.views.defaults import server_error
 
 from memory import service
+from memory.core.policy import TEMPLATES
+from memory.core.presets import PRESETS
 from memory.models import Conversation
 from tests.chatapp.helpers import copy_catalogue, say
 from tests.sockets import Page, cookie_of
@@ -79,12 +81,15 @@ class Words(HTMLParser):
             self.texts.append(data)
 
 
-def assert_chinese(html: str, *expected: str) -> None:
-    """The page is marked as Chinese, says what is expected, and has no English words."""
+def assert_chinese(html: str, *expected: str, same: Collection[str] = ()) -> None:
+    """The page is marked as Chinese, says what is expected, and has no English words but for what
+    is the `same` in both languages."""
     assert '<html lang="zh-hans" dir="ltr"' in html
     texts = Words(html).texts
     said = " ".join(" ".join(texts).split())
     assert [text for text in expected if text not in said] == []
+    for name in sorted(same, key=len, reverse=True):
+        said = said.replace(name, "")
     assert set(re.findall(r"[A-Za-z]{2,}", said)) - SAME == set()
 
 
@@ -146,6 +151,19 @@ async def test_a_conversation_with_a_reset_and_a_fold_is_chinese(
     marks = ("重置之前", "已折叠进 v1", "系统提示词", "代表第 3–4 条消息", "触发线", "撤销 摘要 v1")
     assert_chinese(await page(), *lines, *marks)
     assert_chinese(await page("?request=1"), "模型当时看到了什么", "与实际发送的内容完全一致")
+    assert_chinese(await page("?tab=summary"), "摘要 v1", "“立即压缩”无需等到那时。")
+    events = ("压缩 消息太多", "上下文起始消息", "重置", "在第 3 条消息之前")
+    assert_chinese(await page("?tab=timeline"), *events, "至今的开销", "节省", "换成其他策略")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_settings_of_every_policy_are_chinese(
+    preset: str, client: Client, make_conversation: Callable[..., Conversation]
+) -> None:
+    conversation = make_conversation(policy={"preset": preset}, title="第一课")
+    html = client.get(f"/c/{conversation.pk}/?tab=settings").text
+    names = (*PRESETS, *TEMPLATES, "demo")
+    assert_chinese(html, "当前生效：", "摘要上限", "原样保留的下限", same=names)
 
 
 def test_the_panel_alone_is_chinese(client: Client, conversation: Conversation) -> None:

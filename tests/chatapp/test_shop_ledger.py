@@ -1,8 +1,10 @@
 """The demo shop's books: bounded, one per conversation, safe from several threads."""
 
 import json
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, date, datetime
 
 import pytest
@@ -41,12 +43,21 @@ async def test_orders_placed_at_once_get_different_numbers() -> None:
 
 
 def test_refunds_applied_for_at_once_are_one(ledger: Ledger) -> None:
-    def apply(_: int) -> object:
-        one = SHOP["apply_refund"]
-        return one.function(order_number="88231", reason="broken", context=context(1))
+    inside = threading.Barrier(2)
 
-    with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(apply, range(50)))) == 1
+    def meeting() -> datetime:
+        """Asked for while the book is open: a second thread in there would be met."""
+        with suppress(threading.BrokenBarrierError):
+            inside.wait(timeout=0.01)
+            raise AssertionError("two threads have the book")
+        return datetime(2026, 6, 29, tzinfo=UTC)
+
+    def apply(_: int) -> object:
+        one, where = SHOP["apply_refund"], ToolContext(uuid.UUID(int=1), "en", meeting)
+        return one.function(order_number="88231", reason="broken", context=where)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(apply, range(8)))) == 1
     (book,) = ledger.books.values()
     assert len(book.refunds) == 1
 

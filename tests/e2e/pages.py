@@ -179,4 +179,4 @@ class Chat:
               .map((one) => `${one.tagName}#${one.id} ${one.scrollWidth} > ${one.clientWidth}`)""",
             parts,
         )
-        assert wide == []
+        assert wide == [], wide

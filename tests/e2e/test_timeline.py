@@ -64,4 +64,4 @@ def test_the_account_grows_with_every_reply(chat: Chat) -> None:
     for number in (1, 2):
         chat.ask("What is a token?")
         sent += chat.context(number)["tokens"]
-        expect(account).to_contain_text(f"{number}, {sent} tokens sent (counted)")
+        expect(account).to_contain_text(f"{number} · {sent} tokens sent (counted)")

@@ -123,6 +123,21 @@ def test_turns_before_the_last_compaction_do_not_count_again() -> None:
     assert (plan.trigger, kept_turns(plan)) == ("turns", [4, 5])
 
 
+@pytest.mark.parametrize("every", [None, 5])
+def test_what_is_asked_for_leaves_the_same_turns_in_every_window(every: int | None) -> None:
+    """By hand or by the number of turns, the least number stays: where a large window has room for
+    all as where a small one would keep ten."""
+    policy = tokens(every_turns=every)
+    for usable in (500, 1_000, 2_000, 50_000):
+        plan = asked(*[30] * 20, usable=usable, policy=policy).plan(force=every is None)
+        assert (plan.action, kept_turns(plan)) == ("fold", [19, 20])
+
+
+def test_what_is_asked_for_is_no_reason_to_fold_where_all_turns_may_stay() -> None:
+    plan = asked(30, 30, policy=tokens()).plan(force=True)
+    assert (plan.action, plan.trigger) == ("send", "manual")
+
+
 # By messages
 
 

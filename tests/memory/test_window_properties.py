@@ -140,13 +140,17 @@ def test_a_window_fits_or_the_error_names_what_is_too_big(context: Context) -> N
         assert window.tokens <= usable
         return
     system = context.system_segment()
+    said = group_tokens(context.current[0], context.counter) if context.current else 0
     sizes = {"system_prompt": system.tokens if system else 0, "tools": context.tools,
-             "message": costs.current}  # fmt: skip
+             "message": said, "turn": costs.current - said}  # fmt: skip
     assert error.usable == usable < costs.total
     if error.part == "history":
         assert (context.policy.older, error.tokens > usable) == ("keep", True)
     else:
-        assert error.tokens == sizes[error.part] == max(sizes.values())
+        # The largest, with its own size where that alone is too much, else with that of all.
+        largest = max(sizes.values())
+        assert sizes[error.part] == largest
+        assert error.tokens == (largest if largest > usable else sum(sizes.values()))
 
 
 @given(contexts())
