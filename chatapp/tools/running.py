@@ -38,7 +38,7 @@ THREADS = 16
 NAME_SHOWN = 64
 MESSAGE_SHOWN = 300
 REFUSAL_SHOWN = 2_000
-ISSUES_SHOWN = 8
+MISFITS_SHOWN = 8
 
 Code = Literal[
     "", "unknown-tool", "bad-arguments", "timeout", "failed", "repeated", "empty"
@@ -221,13 +221,13 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _misfit(tool: Tool, error: ValidationError) -> str:
-    issues = error.errors(include_url=False, include_input=False, include_context=False)
+    misfits = error.errors(include_url=False, include_input=False, include_context=False)
     words = []
-    for issue in issues[:ISSUES_SHOWN]:
-        where = shorten(".".join(map(str, issue["loc"])), NAME_SHOWN)
-        what = "no such parameter" if issue["type"] == "extra_forbidden" else issue["msg"]
+    for misfit in misfits[:MISFITS_SHOWN]:
+        where = shorten(".".join(map(str, misfit["loc"])), NAME_SHOWN)
+        what = "no such parameter" if misfit["type"] == "extra_forbidden" else misfit["msg"]
         words.append(f"{where}: {shorten(what, MESSAGE_SHOWN)}")
-    more = f" (and {len(issues) - ISSUES_SHOWN} more)" if len(issues) > ISSUES_SHOWN else ""
+    more = f" (and {len(misfits) - MISFITS_SHOWN} more)" if len(misfits) > MISFITS_SHOWN else ""
     return (
         f"Not run: the arguments of {tool.name} do not fit. {'; '.join(words)}{more}. "
         f"Send one JSON object with: {_parameters(tool)}."

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from memory.core.presets import PARAMETERS
 from tests.e2e.pages import Chat
 
 pytestmark = pytest.mark.browser
@@ -42,6 +43,17 @@ def test_another_policy_changes_the_window_at_once(settings: Chat) -> None:
         expect(tab.page.locator("[data-gauge]").first).to_have_text(f"{tokens} / 1,536 tokens")
     other.expect_kinds("system", "tail", "tail")
     assert "Ada" not in chat.ask("What is my name?")
+
+
+def test_each_policy_shows_its_own_parameters(settings: Chat) -> None:
+    page = settings.page
+    for preset, names in PARAMETERS.items():
+        page.locator("#id_settings-preset").select_option(preset)
+        shown = page.locator("#settings-form [data-presets]").evaluate_all(
+            """all => all.filter((one) => one.checkVisibility() && !one.disabled)
+              .map((one) => one.name.replace("settings-", ""))"""
+        )
+        assert sorted(shown) == sorted(names), preset
 
 
 def test_a_wrong_value_is_explained_at_its_field(settings: Chat) -> None:
