@@ -1,6 +1,6 @@
 """Fitting: the last resort that makes one request fit, or the error that says what is too big."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.core.budget import Budget
@@ -49,13 +49,15 @@ def fit(
     *,
     parts: Sequence[int] = (),
     tools: int = 0,
+    keep_tools: Collection[str] = (),
 ) -> Fitted:
     """The last resort for one request.
 
     Room goes to the system prompt, the tools' schemas (`tools`, in tokens) and the current turn,
     then to the further parts of the memory (`parts`, the tokens of each, the dearest first; both
     are within the plan's fixed costs), then to the summary if it fits, then to the newest groups.
-    Results of the running turn are shortened where it would not fit, the older ones first. Raises
+    Results of the running turn are shortened where it would not fit, the older ones first and those
+    of `keep_tools` last. Raises
     WindowTooSmall where the first three alone do not fit (it names the largest), or where the
     policy keeps everything and that does not fit.
     """
@@ -65,7 +67,7 @@ def fit(
         kept -= 1
     fixed = costs.fixed - sum(parts[kept:])
     if fixed + now > budget.usable:
-        shortened = shorten_groups(current, budget.usable - fixed, counter)
+        shortened = shorten_groups(current, budget.usable - fixed, counter, keep_tools)
         if shortened is None:
             said = group_tokens(current[0], counter) if current else 0
             sizes = {"system_prompt": fixed - tools, "tools": tools, "message": said}

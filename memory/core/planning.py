@@ -5,7 +5,7 @@ which groups are the head (to fold or leave out) and which the tail (kept verbat
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
@@ -100,6 +100,7 @@ def plan(
     policy: Policy,
     budget: Budget,
     counter: Counter,
+    keep_tools: Collection[str] = (),
     *,
     force: bool = False,
     hold: bool = False,
@@ -108,7 +109,8 @@ def plan(
 
     `force` is the owner's "compact now"; `hold` suspends the policy's own triggers (after an undo
     or a compaction without progress), so that only a request that would not fit is compacted. What
-    is merely left out of a request is no compaction: `hold` does not concern it.
+    is merely left out of a request is no compaction: `hold` does not concern it. Where results have
+    to be shortened, those of `keep_tools` give way last.
     """
     trigger = triggered(costs, policy, budget)
     if hold and policy.older == "summary" and trigger != "budget":
@@ -124,10 +126,16 @@ def plan(
         return Plan("send", (), prior, trigger, costs)
     action: Action = "fold" if policy.older == "summary" else "leave-out"
     decided = Plan(action, prior[:edge], prior[edge:], trigger, costs)
-    return decided if decided.tail else _rescued(decided, policy, budget, counter)
+    return decided if decided.tail else _rescued(decided, policy, budget, counter, keep_tools)
 
 
-def _rescued(decided: Plan, policy: Policy, budget: Budget, counter: Counter) -> Plan:
+def _rescued(
+    decided: Plan,
+    policy: Policy,
+    budget: Budget,
+    counter: Counter,
+    keep_tools: Collection[str],
+) -> Plan:
     """Where nothing but the current turn would remain: the newest group that a tail may begin
     with, and what follows it, with its results shortened to fit (S1); else the plan as it is."""
     prior, costs = decided.head, decided.costs
@@ -142,7 +150,7 @@ def _rescued(decided: Plan, policy: Policy, budget: Budget, counter: Counter) ->
         # Nothing is folded then, so the summary stays as long as it is.
         most = min(limit_of(rules, policy, budget), budget.usable)
         room = min(room, math.floor(most) - costs.fixed - costs.current - costs.summary)
-    shortened = shorten_groups(prior[edge:], room, counter)
+    shortened = shorten_groups(prior[edge:], room, counter, keep_tools)
     if shortened is None:
         return decided
     whole = whole_tokens(prior[edge:], shortened)

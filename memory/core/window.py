@@ -147,6 +147,7 @@ class Context:
             self.policy,
             self.budget,
             self.counter,
+            self.keep_tools,
             force=force,
             hold=hold,
         )
@@ -203,6 +204,7 @@ class Context:
             self.counter,
             parts=[part.tokens for part in self.parts],
             tools=self.tools,
+            keep_tools=self.keep_tools,
         )
         return Window(
             self._segments(fitted, summary),

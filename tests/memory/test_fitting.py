@@ -1,5 +1,6 @@
 """The last resort for one request: what is shortened, what is left out, what is too big."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +52,12 @@ def test_the_newest_results_are_shortened_only_where_nothing_else_helps() -> Non
     assert newest.tokens < 95
     assert older.tokens < 60
     assert window.tokens <= 100
+
+
+def test_what_retrieval_tools_found_gives_way_last() -> None:
+    step = [call("find", "read"), result(long(60), "call_0"), result(long(60), "call_1")]
+    made = replace(running(user("find it"), *step), keep_tools=("find",))
+    assert [segment.whole for segment in current(window_of(made))] == [0, 0, 0, 60]
 
 
 def test_arguments_are_shortened_where_results_do_not_suffice() -> None:
