@@ -56,7 +56,7 @@ def test_the_newest_results_are_shortened_only_where_nothing_else_helps() -> Non
 
 def test_what_retrieval_tools_found_gives_way_last() -> None:
     step = [call("find", "read"), result(long(60), "call_0"), result(long(60), "call_1")]
-    made = replace(running(user("find it"), *step, usable=110), keep_tools=("find",))
+    made = replace(running(user("find it"), *step, usable=125), keep_tools=("find",))
     assert [segment.whole for segment in current(window_of(made))] == [0, 0, 0, 60]
 
 
