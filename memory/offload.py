@@ -6,6 +6,7 @@ policy says so, and then has all that the summary stands for; it goes with its c
 
 import json
 import logging
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import UUID
@@ -24,8 +25,12 @@ def kept(conversation_id: UUID) -> frozenset[int] | None:
     """The positions of the messages in the file; None where it is not what was written."""
     path = path_of(conversation_id)
     try:
-        with path.open(encoding="utf-8") as file:
-            return frozenset(int(json.loads(line)["position"]) for line in file)
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):  # a write that broke off
+            os.truncate(path, whole)
+        lines = data[:whole].splitlines()
+        return frozenset(int(json.loads(line)["position"]) for line in lines)
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError):

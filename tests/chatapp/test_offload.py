@@ -4,6 +4,7 @@ import json
 import logging
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -88,6 +89,20 @@ def test_each_position_is_there_once_after_undo_and_another_fold(talk: Talk) -> 
     assert kept(talk) == list(range(1, third + 1))
 
 
+def test_a_reset_that_was_taken_back_leaves_neither_a_gap_nor_doubles(talk: Talk) -> None:
+    assert fold(talk) == 12
+    talk.reset()
+    say(talk, 6)
+    assert fold(talk) == 24
+    assert kept(talk) == [*range(1, 13), *range(17, 25)]
+    talk.undo()
+    talk.undo()
+    say(talk, 1)
+    last = fold(talk)
+    assert last > 24
+    assert sorted(kept(talk)) == list(range(1, last + 1))
+
+
 def test_a_replaced_turn_is_no_part_of_what_the_summary_stands_for(talk: Talk) -> None:
     talk.again()
     say(talk, 6)
@@ -142,7 +157,6 @@ def test_a_fork_does_not_name_the_file_of_its_original(talk: Talk) -> None:
 
 SPOILT = {
     "no JSON": b"\xff{\n",
-    "a torn line": b'{"position": 1}\n{"posi',
     "no position": b'{"role": "user"}\n',
     "no object": b"7\n",
 }
@@ -192,3 +206,15 @@ def test_deleting_the_conversation_deletes_its_file_and_no_other(
     offload.path_of(other.pk).unlink()
     client.post(reverse("conversation_delete", args=[other.pk]))
     assert not Conversation.objects.exists()
+
+
+def test_a_line_that_broke_off_is_written_again(settings: Any, tmp_path: Path) -> None:
+    settings.OFFLOAD_DIR = tmp_path
+    identity = uuid4()
+    rows = [{"position": number, "content": "x"} for number in (1, 2)]
+    offload.append(identity, rows)
+    path = offload.path_of(identity)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert offload.kept(identity) == {1}
+    offload.append(identity, rows[1:])
+    assert offload.kept(identity) == {1, 2}
