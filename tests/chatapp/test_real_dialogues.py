@@ -58,4 +58,7 @@ async def test_150_dialogues_through_one_conversation(
     # Every third turn or so folds: with the summaries, all but the newest messages are covered.
     assert len(kinds) > 300
     assert kinds.count("model") > 0.9 * len(kinds), kinds.count("archive")
-    assert await failed.acount() < 0.1 * len(kinds)
+    # What costs more than it saves is refused, and an archive is tried again now and then.
+    again = failed.filter(detail__trigger="renewal")
+    assert await again.acount() < 0.1 * len(kinds), await again.acount()
+    assert await failed.acount() - await again.acount() < 0.1 * len(kinds)
