@@ -13,7 +13,7 @@ from django.db import DatabaseError
 
 from chatapp.events import Event, TurnDelta, TurnStatus, TurnTick, broadcast
 from memory import store
-from memory.models import Turn
+from memory.models import Conversation, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,11 @@ class Live:
     done: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    conversation: Conversation = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Whoever has the same turn may refresh it, and it would forget its conversation.
+        self.conversation = self.turn.conversation
 
     async def tell(self, event: Event) -> None:
         """Tell every open page of the conversation."""

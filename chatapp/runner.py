@@ -214,7 +214,7 @@ class Runner:
         self, live: Live, beat: asyncio.Task[None], state: TurnState, code: str, detail: str
     ) -> None:
         """Store the end of the turn, then tell it: whoever fetches after the frame sees it."""
-        counter = counter_for(target_for(live.turn.conversation.model).model)
+        counter = counter_for(target_for(live.conversation.model).model)
         reply = None
         if live.text.strip():
             reply = await counted(Message("assistant", live.text), counter)
@@ -241,7 +241,7 @@ class Runner:
         """Name the conversation after its first exchange."""
         if live.turn.number != 1 or not settings.AUTO_TITLE:
             return
-        conversation, question = live.turn.conversation, live.question
+        conversation, question = live.conversation, live.question
         title = await agent.title_for(conversation, self.provider, question, live.text)
         if title and await database_sync_to_async(store.retitle)(
             conversation_id=live.conversation_id, question=question, title=title
@@ -258,11 +258,11 @@ class Runner:
     async def _compact_after(self, live: Live) -> None:
         """Compact in the background, if the policy says so; else try once more to replace an
         archive by a summary."""
-        target = target_for(live.turn.conversation.model)
+        target = target_for(live.conversation.model)
         assembled = await database_sync_to_async(service.assemble)(
             conversation_id=live.conversation_id, target=target
         )
-        conversation = live.turn.conversation
+        conversation = live.conversation
         if service.wants_compaction(assembled, before_request=False):
             outcome = await agent.compact(conversation, self.provider, Ladder())
         elif compaction.wants_renewal(assembled):

@@ -117,6 +117,19 @@ async def test_the_replies_so_far_are_saved_while_they_run(
     assert turn.state == TurnState.STOPPED
 
 
+async def test_who_started_a_turn_may_refresh_it_while_it_runs(
+    runner: Any, scripted: Any, conversation: Conversation, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted.replies, scripted.hold = ["reply"], asyncio.Event()
+    turn = await begun(runner, conversation)
+    await turn.arefresh_from_db()
+    scripted.hold.set()
+    await runner.settled()
+    assert not caplog.records
+    await turn.arefresh_from_db()
+    assert turn.state == TurnState.COMPLETE
+
+
 @pytest.mark.django_db
 def test_a_late_save_does_not_touch_a_turn_that_has_ended(conversation: Conversation) -> None:
     turns = [
