@@ -28,7 +28,6 @@ class Live:
     points were broadcast; times are those of the monotonic clock."""
 
     turn: Turn
-    conversation_id: UUID
     question: str = ""
     text: str = ""
     told: int = 0
@@ -44,6 +43,10 @@ class Live:
     def __post_init__(self) -> None:
         # Whoever has the same turn may refresh it, and it would forget its conversation.
         self.conversation = self.turn.conversation
+
+    @property
+    def conversation_id(self) -> UUID:
+        return self.conversation.pk
 
     async def tell(self, event: Event) -> None:
         """Tell every open page of the conversation."""

@@ -84,7 +84,7 @@ class Runner:
             replaces=replaces,
         )
         if new:
-            live = Live(turn, conversation_id, question=text or "")
+            live = Live(turn, question=text or "")
             self._live[turn.pk] = live
             if self._keeper is None or self._keeper.done():
                 self._keeper = self._spawn(self._keep())
@@ -267,7 +267,7 @@ class Runner:
             outcome = await agent.compact(conversation, self.provider, Ladder())
         elif compaction.wants_renewal(assembled):
             outcome = await compaction.renew(
-                conversation_id=conversation.pk,
+                conversation_id=live.conversation_id,
                 target=target,
                 summariser=agent.summariser_for(conversation, self.provider, Ladder()),
             )

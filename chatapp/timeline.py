@@ -3,13 +3,14 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from chatapp import parameters, words
 from chatapp.comparing import comparison
-from memory.core.costing import cumulative, saving
+from memory.core.costing import saving
 from memory.core.text import shorten
 from memory.models import Conversation, MemoryEvent, Request, usage_tokens
 
@@ -135,7 +136,9 @@ def account(conversation: Conversation) -> dict[str, Any]:
         "actual": actual,
         "everything": whole,
         "saved": round(100 * saving(whole, actual)),
-        "curve": curve(cumulative([one.tokens for one in requests]), cumulative(everything)),
+        "curve": curve(
+            tuple(accumulate(one.tokens for one in requests)), tuple(accumulate(everything))
+        ),
     }
 
 

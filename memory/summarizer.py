@@ -193,7 +193,9 @@ async def _try(
         chunk, previous=progress.text, cap=job.cap, language=language, template=job.template
     )
     source = progress.text + "".join(message.content for message in chunk)
-    tokens = job.source_tokens if last else job.counter.count(source) + MESSAGE_OVERHEAD
+    tokens = job.source_tokens
+    if not last:  # a chunk may be as long as the summariser's window: not on the event loop
+        tokens = await asyncio.to_thread(job.counter.count, source) + MESSAGE_OVERHEAD
     text, reason = await _asked(job, request, source, tokens, progress, ask, limit)
     if reason == "over-cap":
         shorter = prompts.shorter_request(text, cap=job.cap, language=language)

@@ -28,7 +28,8 @@ class Spending:
     @property
     def curve(self) -> tuple[int, ...]:
         """All input tokens up to each request."""
-        return cumulative([sum(pair) for pair in zip(self.requests, self.summarising, strict=True)])
+        pairs = zip(self.requests, self.summarising, strict=True)
+        return tuple(accumulate(map(sum, pairs)))
 
 
 def closed_form_without(turns: int, per_turn: int, *, system: int = 0) -> int:
@@ -89,11 +90,6 @@ def simulate(
         requests.append(system + memory + tail)
         summarising.append(spent)
     return Spending(tuple(requests), tuple(summarising))
-
-
-def cumulative(requests: Sequence[int]) -> tuple[int, ...]:
-    """The tokens up to and with each request."""
-    return tuple(accumulate(requests))
 
 
 def without_compaction(added: Sequence[int], *, fixed: int = 0) -> tuple[int, ...]:

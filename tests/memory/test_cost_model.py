@@ -2,6 +2,7 @@
 table."""
 
 import math
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from memory.core.costing import (
     Spending,
     closed_form_with,
     closed_form_without,
-    cumulative,
     saving,
     simulate,
     without_compaction,
@@ -150,15 +150,15 @@ def test_the_curve_without_compaction_comes_from_what_each_request_added() -> No
     """A Cost tab's two lines: what was sent and summarised, and what all of it would have cost."""
     sent = Spending(requests=(40, 70, 45), summarising=(0, 0, 60))
     assert sent.curve == (40, 110, 215)
-    without = cumulative(without_compaction([30, 30, 30], fixed=10))
+    without = tuple(accumulate(without_compaction([30, 30, 30], fixed=10)))
     assert without == (40, 110, 210)
     # A fold costs at first: it has to be read once more.
     assert saving(without[-1], sent.total) == pytest.approx(-5 / 210)
 
 
 def test_nothing_costs_nothing() -> None:
-    assert (cumulative([]), without_compaction([]), simulate(0, per_turn=1, trigger=1, keep=1,
-            summary=1)) == ((), (), Spending((), ()))  # fmt: skip
+    assert (without_compaction([]), simulate(0, per_turn=1, trigger=1, keep=1,
+            summary=1)) == ((), Spending((), ()))  # fmt: skip
     assert Spending((), ()).curve == ()
     assert closed_form_without(0, 5) == closed_form_with(0, 5) == 0
     assert saving(0, 0) == 0
