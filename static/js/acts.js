@@ -54,7 +54,10 @@ export function watchActs({ panel, loginUrl, announce, onChanged, onSignedOut, o
       const near = what === "memory" && document.getElementById("reset-memory");
       (near || document.querySelector("[data-tab-link][aria-current]")).focus({ preventScroll: true });
     }
-    if (!detail.successful) return tell(reasonOf(detail.xhr));
+    if (!detail.successful) {
+      panel.refresh(); // what was held back meanwhile
+      return tell(reasonOf(detail.xhr));
+    }
     const unchanged = what === "memory" && panel.revision() === revision;
     tell(panel.note() || (unchanged ? say("nothingChanged") : ""));
     onChanged(what);

@@ -61,6 +61,12 @@ export function createPanel({ url, body }) {
   body.addEventListener("htmx:beforeSwap", (event) => {
     if (event.target !== body || !event.detail.shouldSwap) return;
     const { elt, path } = event.detail.requestConfig;
+    // The answer to the act under way is the panel; what was asked for before it would take the
+    // form that waits for it out of the page.
+    if (elt === body && held) {
+      event.detail.shouldSwap = false;
+      return;
+    }
     // Meanwhile the reader went elsewhere, or began to write.
     if (elt === body && (path !== view()?.dataset.url || drafts.isDirty())) {
       event.detail.shouldSwap = false;

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.e2e.pages import Chat
 from tests.e2e.serving import Client, Server, counted_to, until
@@ -29,9 +29,15 @@ def ended(chat: Chat, number: int) -> str:
     return str(until(state, f"turn {number} has ended"))
 
 
+def press(chat: Chat, control: Locator) -> None:
+    """Press a link or a button, and be on the page that it leads to."""
+    with chat.page.expect_navigation():
+        control.click()
+
+
 def say(chat: Chat, text: str) -> None:
     chat.field.fill(text)
-    chat.send_button.click()
+    press(chat, chat.send_button)
 
 
 def test_one_can_talk_reset_and_undo(plain: Chat) -> None:
@@ -41,7 +47,7 @@ def test_one_can_talk_reset_and_undo(plain: Chat) -> None:
     plain.reset()
     expect(plain.page.locator(".divider.reset")).to_have_count(1)
     assert plain.states() == ["reset", "reset"]
-    plain.page.locator("#undo-memory").click()
+    press(plain, plain.page.locator("#undo-memory"))
     expect(plain.page.locator(".divider.reset")).to_have_count(0)
     say(plain, "What is my name?")
     assert ended(plain, 2) == "complete"
@@ -52,17 +58,17 @@ def test_one_can_stop_and_retry(plain: Chat) -> None:
     whole = counted_to(400)
     say(plain, "count to 400")
     running = plain.turn(1).locator(".running")
-    running.get_by_role("link", name="Show what has been written since").click()
-    running.get_by_role("button", name="Stop").click()
+    press(plain, running.get_by_role("link", name="Show what has been written since"))
+    press(plain, running.get_by_role("button", name="Stop"))
     assert ended(plain, 1) == "stopped"
     assert whole.startswith(plain.reply(1).inner_text())
-    plain.turn(1).get_by_role("button", name="Retry").click()
+    press(plain, plain.turn(1).get_by_role("button", name="Retry"))
     assert ended(plain, 2) == "complete"
     assert plain.reply(2).inner_text() == whole
 
 
 def test_compact_now_says_why_it_folds_nothing(plain: Chat) -> None:
-    plain.page.locator("#compact-now").click()
+    press(plain, plain.page.locator("#compact-now"))
     note = plain.page.locator("#panel-note")
     expect(note).to_contain_text("the context holds no messages before the current turn")
     plain.page.goto(plain.server.url + plain.address)
