@@ -13,13 +13,14 @@ from django.contrib import messages
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatapp import agent, frames, runner
+from chatapp import agent, frames, refund, runner
 from chatapp.access import conversation_for
 from chatapp.events import MemoryChanged, broadcast
-from chatapp.provider import target_for
+from chatapp.provider import target_of
 from chatapp.views import show_tab, tab_address, tab_named
 from chatapp.words import edit_refused, nothing_folded, start_refused
 from memory import service, store, versions
@@ -67,6 +68,20 @@ async def conversation_delete(request: HttpRequest, conversation_id: UUID) -> Ht
     await _stop(found)
     await database_sync_to_async(store.delete_conversation)(conversation_id=found.pk)
     return redirect("home")
+
+
+@require_POST
+async def demo_refund(request: HttpRequest) -> HttpResponse:
+    """A new conversation in which the refund demo plays itself."""
+    strategy = request.POST.get("strategy", "hybrid")
+    if strategy not in refund.STRATEGIES:
+        raise Http404
+    made = await database_sync_to_async(refund.new_conversation)(
+        owner=await request.auser(), strategy=strategy
+    )
+    running = runner.get_runner()
+    running.spawn(refund.play(running, made, refund.questions(get_language() or "en")))
+    return redirect("conversation", made.pk)
 
 
 # Turns: what the socket does, for a page without scripts
@@ -177,7 +192,7 @@ async def summary_edit(request: HttpRequest, conversation_id: UUID, version: int
             version=version,
             text=text,
             author=await request.auser(),
-            target=target_for(found.model),
+            target=target_of(found),
         )
     except (ValueError, versions.Stale) as error:
         refused: HttpResponse = await database_sync_to_async(show_tab)(

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.forms import CleanText
-from chatapp.provider import target_for
+from chatapp.provider import target_of
 from chatapp.words import edit_refused, failure
 from memory import service
 from memory.core.diff import word_diff
@@ -107,7 +107,7 @@ class SummaryForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_text(self) -> str:
         text = self.cleaned_data["text"].replace("\r\n", "\n").strip()
         conversation = self.instance.conversation
-        target = target_for(conversation.model)
+        target = target_of(conversation)
         try:
             service.summary_tokens(conversation=conversation, text=text, target=target)
         except ValueError as error:
@@ -183,7 +183,7 @@ class SummaryAdmin(ReadOnly):
             version=obj.version,
             text=form.cleaned_data["text"],
             author=request.user,
-            target=target_for(obj.conversation.model),
+            target=target_of(obj.conversation),
             only_active=False,
         )
         tell(event)

@@ -1,26 +1,33 @@
-"""The whole flow of one turn: assemble, compact if need be, snapshot, stream.
+"""The whole flow of one turn: assemble, compact if need be, ask, run the tools that were called,
+and ask again until there is a reply.
 
-`run_turn` decides nothing about sockets or storage of the reply: it yields what happens, and the
-runner keeps and tells it.
+`run_turn` decides nothing about sockets or storage: it yields what happens, and the runner keeps
+and tells it before the next thing happens.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from channels.db import database_sync_to_async
 from django.conf import settings
 
 from chatapp import provider as providers
-from chatapp.deltas import Finish, Text, Usage
+from chatapp.deltas import Calls, Finish, Reasoning, Text, Usage
+from chatapp.failures import PASSING, ProviderError
+from chatapp.looping import TRIES, Loop, context_of, rest_hints, storable
 from chatapp.provider import Provider
+from chatapp.steps import Answer, Called, Changed, Ended, Phase, Piece, Results, Step, Thought
+from chatapp.tools.running import run_calls
+from chatapp.tools.toolsets import toolbox_for
+from chatapp.tools.written import calls_in
 from memory import compaction, service, snapshots
 from memory.core import prompts
 from memory.core.checking import title_in
 from memory.core.fitting import WindowTooSmall
 from memory.core.text import clean
-from memory.models import Conversation, MemoryEvent, Turn, TurnState
+from memory.models import Conversation, Turn, TurnState
 from memory.summarizer import CompletionFailed, Ladder
 
 # How often an empty reply is asked for again.
@@ -30,37 +37,6 @@ TITLE_SOURCE = 1_000
 TITLE_TOKENS = 60
 # The provider's reasons for an end, and the state of the turn that they mean.
 STATES = {"length": TurnState.LENGTH, "content_filter": TurnState.FILTERED}
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """The turn now compacts, waits for the provider, or streams."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """The next piece of the reply."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """The memory changed."""
-
-    event: MemoryEvent
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The provider is done with the turn."""
-
-    state: TurnState
-
-
-Step = Phase | Piece | Changed | Ended
 
 
 def inline_ladder() -> Ladder:
@@ -74,7 +50,7 @@ async def compact(
     """Compact a conversation with the configured summariser; `force` is "compact now"."""
     return await compaction.compact(
         conversation_id=conversation.pk,
-        target=providers.target_for(conversation.model),
+        target=providers.target_of(conversation),
         summariser=summariser_for(conversation, provider, ladder),
         force=force,
     )
@@ -119,34 +95,98 @@ async def title_for(
 async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]:
     """Run a turn that was stored and claimed. Raises ProviderError and WindowTooSmall."""
     conversation = turn.conversation
-    target = providers.target_for(conversation.model)
-    assemble = database_sync_to_async(service.assemble)
-    assembled = await assemble(conversation_id=conversation.pk, target=target)
-    if service.wants_compaction(assembled, before_request=True):
-        yield Phase("compacting")
-        outcome = await compact(conversation, provider, inline_ladder())
-        if outcome.event:
-            yield Changed(outcome.event)
-        assembled = await assemble(conversation_id=conversation.pk, target=target)
-    for _attempt in range(1 + EMPTY_RETRIES):
-        said, end = False, Ended(TurnState.COMPLETE)
-        async with aclosing(request(turn, provider, assembled, target)) as steps:
-            async for step in steps:
-                if isinstance(step, Ended):
-                    end = step
-                else:
-                    said = said or isinstance(step, Piece)
-                    yield step
-        if said or end.state != TurnState.COMPLETE:
-            yield end
+    target, toolbox = providers.target_of(conversation), toolbox_for(conversation.tools)
+    loop = Loop(conversation)
+    while True:
+        assembled = await _assemble(conversation, target)
+        if loop.may_compact(assembled):
+            yield Phase("compacting")
+            outcome = await compact(conversation, provider, inline_ladder())
+            if outcome.event:
+                yield Changed(outcome.event)
+            assembled = await _assemble(conversation, target)
+        limit = loop.limit(assembled)
+        if limit is not None:
+            yield Ended(TurnState.LENGTH, limit)
             return
-    raise providers.ProviderError("empty")
+        answer = Answer()
+        async with aclosing(ask(turn, provider, assembled, target, answer)) as steps:
+            async for step in steps:
+                yield step
+        said, calls = answer.text, answer.calls
+        if not calls:  # a model that was not made for tools writes its calls into its text
+            said, calls = calls_in(said, toolbox)
+        cut_off = answer.state == TurnState.LENGTH
+        if not calls or not (cut_off or answer.state == TurnState.COMPLETE):
+            yield Ended(answer.state)
+            return
+        yield Called(said, tuple(storable(call, at) for at, call in enumerate(calls)))
+        yield Phase("calling")
+        outcomes = await run_calls(
+            calls,
+            toolbox,
+            context_of(assembled),
+            earlier=loop.failures,
+            tries=TRIES,
+            cut_off=cut_off,
+            # The calls are stored next, and their results behind them.
+            rest_hints=rest_hints(assembled.conversation.next_position + 1, len(calls)),
+        )
+        yield Results(outcomes)
+        loop.note(outcomes)
+
+
+async def _assemble(conversation: Conversation, target: service.Target) -> service.Assembled:
+    assembled: service.Assembled = await database_sync_to_async(service.assemble)(
+        conversation_id=conversation.pk, target=target
+    )
+    return assembled
+
+
+async def ask(
+    turn: Turn,
+    provider: Provider,
+    assembled: service.Assembled,
+    target: service.Target,
+    answer: Answer,
+) -> AsyncGenerator[Step, None]:
+    """One step's answer: asked for again where it was empty, or failed before it began."""
+    empty = failed = 0
+    while True:
+        answer.text, answer.thinks = "", False
+        try:
+            async with aclosing(request(turn, provider, assembled, target, answer)) as steps:
+                async for step in steps:
+                    yield step
+        except ProviderError as error:
+            if answer.begun or error.code not in PASSING or failed >= settings.LLM_RETRIES:
+                raise
+            failed += 1
+            yield Phase("retrying")
+            await asyncio.sleep(pause_before(failed, error.pause))
+            continue
+        if not answer.empty:
+            return
+        empty += 1
+        if empty > EMPTY_RETRIES:
+            raise ProviderError("empty")
+
+
+def pause_before(attempt: int, asked: float | None) -> float:
+    """The seconds to wait before a request is sent again: what the provider asks for, or half a
+    second that doubles; at most what the settings allow."""
+    wait = 0.5 * 2 ** (attempt - 1) if asked is None else asked
+    return min(wait, settings.LLM_RETRY_SECONDS)
 
 
 async def request(
-    turn: Turn, provider: Provider, assembled: service.Assembled, target: service.Target
+    turn: Turn,
+    provider: Provider,
+    assembled: service.Assembled,
+    target: service.Target,
+    answer: Answer,
 ) -> AsyncGenerator[Step, None]:
-    """One request of a turn: its snapshot, and what comes back."""
+    """One request of a turn: its snapshot, and what comes back, which `answer` gathers."""
     if assembled.window is None or assembled.body is None:
         raise assembled.error or WindowTooSmall("message", 0, 0)
     stored = await database_sync_to_async(snapshots.take)(
@@ -156,10 +196,9 @@ async def request(
         options=dict(target.options),
         policy=assembled.policy,
         encoding=assembled.counter.name,
+        habits=target.habits,
     )
     yield Phase("waiting")
-    state = TurnState.COMPLETE
-    usage: dict[str, int] = {}
     async with aclosing(provider.stream(assembled.body)) as deltas:
         async for delta in deltas:
             match delta:
@@ -168,11 +207,18 @@ async def request(
                         request_id=stored.pk, sha256=sha256
                     )
                 case Text(text):
+                    answer.text += text
                     yield Piece(text)
+                case Reasoning(text):
+                    answer.thinks = True
+                    yield Thought(text)
+                case Calls(calls):
+                    answer.calls = calls
                 case Usage(counts):
-                    usage = counts
+                    answer.usage = counts
                 case Finish(reason):
-                    state = STATES.get(reason, TurnState.COMPLETE)
-    if usage:
-        await database_sync_to_async(snapshots.record_usage)(request_id=stored.pk, usage=usage)
-    yield Ended(state)
+                    answer.state = STATES.get(reason, TurnState.COMPLETE)
+    if answer.usage:
+        await database_sync_to_async(snapshots.record_usage)(
+            request_id=stored.pk, usage=answer.usage
+        )

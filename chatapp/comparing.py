@@ -6,7 +6,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
-from chatapp.provider import Provider, target_for
+from chatapp.provider import Provider, target_of
 from memory import reading
 from memory.core.presets import PRESETS
 from memory.encodings import counter_for
@@ -22,7 +22,7 @@ REPLAYED, REPLAYED_TOKENS = 80, 8_000
 def comparison(conversation: Conversation) -> dict[str, Any]:
     """Replay the conversation since the last reset under each preset, with the demo model's
     summaries: offline, and the same every time. Its own policy has its own parameters."""
-    target = target_for(conversation.model)
+    target = target_of(conversation)
     counter = counter_for(target.model)
     budget = conversation.budget(target.window, known=target.known)
     last = conversation.next_position - 1

@@ -132,10 +132,12 @@ class ChatConsumer(AsyncWebsocketConsumer):
         turn = await self._turn(number)
         if turn is None:
             return
-        text, state = runner.get_runner().text_of(turn.pk), turn.state
-        if text is None:
-            text, state = await database_sync_to_async(store.reply_of)(turn_id=turn.pk)
-        await self._tell(TurnText(number, text, state))
+        live = runner.get_runner().text_of(turn.pk)
+        if live is not None:
+            await self._tell(TurnText(number, *live, turn.state))
+            return
+        stored = await database_sync_to_async(store.reply_of)(turn_id=turn.pk)
+        await self._tell(TurnText(number, *stored))
 
     async def _recover(self, conversation: Conversation) -> None:
         """Mark a turn that its process left behind, and tell every page."""

@@ -49,7 +49,10 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the provider counted, in tokens; the last report of a stream is the one that holds."""
+    """What the provider counted, in tokens; the last report of a stream is the one that holds.
+
+    "cached_tokens" are part of the prompt's, "reasoning_tokens" of the completion's.
+    """
 
     counts: dict[str, int]
 
@@ -172,7 +175,8 @@ class Reader:
 
     def _call(self, part: Any) -> None:
         """A part of a tool call. A new id begins a new call, whatever its index; without an id the
-        part belongs to the call with its index, else to the newest one."""
+        part belongs to the call with its index, else to the newest one; unless it has a name and
+        that call is complete."""
         if not isinstance(part, dict):
             return
         function = _mapping(part.get("function")) or part
@@ -180,7 +184,9 @@ class Reader:
         index = index if isinstance(index, int) else None
         name, arguments = function.get("name"), function.get("arguments")
         call = self._open_call(part.get("id") or "", index, bool(name))
-        call.name = call.name or (name if isinstance(name, str) else "")
+        if isinstance(name, str) and name != call.name:
+            # Some servers repeat the name with every part, others send it in pieces.
+            call.name = name if name.startswith(call.name) else call.name + name
         if isinstance(arguments, str):
             call.arguments += arguments
         elif arguments is not None:
@@ -195,6 +201,7 @@ class Reader:
             known = begun or known
         else:
             fresh = known is None or (not same and (index is not None or named))
+            fresh = fresh or (named and known is not None and _is_object(known.arguments))
         if known is None or fresh:
             known = _Call(identity or f"call_{len(self._calls)}", index)
             self._calls.append(known)
@@ -205,11 +212,37 @@ def usage_counts(usage: Any) -> dict[str, int]:
     """The whole-number counts of a usage object, whatever else a server put there."""
     if not isinstance(usage, dict):
         return {}
+    counts = _counts(usage)
+    if "prompt_cache_hit_tokens" in counts:  # DeepSeek's name for it
+        counts["cached_tokens"] = counts["prompt_cache_hit_tokens"]
+    for name, part in _PARTS:
+        details = _counts(_mapping(usage.get(name)))
+        if part in details:
+            counts[part] = details[part]
+    return counts
+
+
+# The parts of the two counts, and where OpenAI's format has them.
+_PARTS = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("completion_tokens_details", "reasoning_tokens"),
+)
+
+
+def _counts(usage: dict[str, Any]) -> dict[str, int]:
     return {
         key: value
         for key, value in usage.items()
-        if isinstance(value, int) and not isinstance(value, bool)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0
     }
+
+
+def _is_object(arguments: str) -> bool:
+    """Whether the arguments of a call are complete."""
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Reading settings from the environment, with errors that name the variable and the rule."""
 
+import json
 import os
 import secrets
 from pathlib import Path
+from typing import Any, overload
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -24,6 +26,45 @@ def flag(name: str, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}")
 
 
+def optional_flag(name: str) -> bool | None:
+    """As `flag`, None where the variable is not set."""
+    return flag(name) if text(name) else None
+
+
+def choice(name: str, allowed: tuple[str, ...]) -> str:
+    """One of some words, or "" where the variable is not set."""
+    value = text(name).lower()
+    if value and value not in allowed:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def word(name: str) -> str | None:
+    """A name; "none" is the empty one, and None means that the variable is not set."""
+    value = text(name)
+    if value and not value.isidentifier():
+        raise ImproperlyConfigured(f"{name} must be a field's name or none, not {value!r}")
+    return None if not value else "" if value == "none" else value
+
+
+def json_object(name: str, *, never: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A JSON object, without the keys `never`; an empty one where the variable is not set."""
+    value = text(name)
+    try:
+        data = json.loads(value) if value else {}
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise ImproperlyConfigured(f"{name} must be a JSON object, not {value!r}")
+    if reserved := [key for key in never if key in data]:
+        raise ImproperlyConfigured(f"{name} must not set {', '.join(reserved)}")
+    return data
+
+
+@overload
+def number(name: str, default: int, *, least: int = 0) -> int: ...
+@overload
+def number(name: str, default: None = None, *, least: int = 0) -> int | None: ...
 def number(name: str, default: int | None = None, *, least: int = 0) -> int | None:
     value = text(name)
     if not value:

@@ -37,7 +37,8 @@ class TurnStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TurnStatus(Event):
-    """`phase` is "compacting", "waiting" or "streaming"; whole `seconds` in it."""
+    """`phase` is "compacting", "waiting", "thinking", "streaming", "calling" (tools run) or
+    "retrying"; whole `seconds` in it."""
 
     type = "turn.status"
     turn: int
@@ -46,11 +47,22 @@ class TurnStatus(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TurnStep(Event):
+    """What was written so far is stored: a step's calls, or their results. What is written next
+    belongs to step `step` (from 0)."""
+
+    type = "turn.step"
+    turn: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class TurnDelta(Event):
-    """`offset` counts code points of the reply."""
+    """`offset` counts code points of what the step has written."""
 
     type = "turn.delta"
     turn: int
+    step: int
     offset: int
     text: str
 
@@ -59,6 +71,7 @@ class TurnDelta(Event):
 class TurnText(Event):
     type = "turn.text"
     turn: int
+    step: int
     text: str
     state: str
 
@@ -67,6 +80,7 @@ class TurnText(Event):
 class TurnTick(Event):
     type = "turn.tick"
     turn: int
+    step: int
     length: int
 
 

@@ -3,33 +3,45 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.db import DatabaseError
 
-from chatapp.events import Event, TurnDelta, TurnStatus, TurnTick, broadcast
+from chatapp.events import Event, TurnDelta, TurnStatus, TurnStep, TurnTick, broadcast
+from chatapp.provider import target_for
+from chatapp.tools.running import Outcome
 from memory import store
+from memory.core.messages import Message, ToolCall
+from memory.core.tokens import MESSAGE_OVERHEAD, Counter
+from memory.encodings import counted, counter_for
 from memory.models import Conversation, Turn
+from memory.rows import Written
 
 logger = logging.getLogger(__name__)
 
 # Seconds: between two frames of text; between two saves of the reply; between two signs of life.
 FLUSH, SAVE, STATUS = 0.04, 1.0, 2.0
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(eq=False)
 class Live:
-    """A turn that runs in this process. `question` is what was asked (empty in a
-    retry), `text` the reply so far, `told` how many of its code
-    points were broadcast; times are those of the monotonic clock."""
+    """A turn that runs in this process. `question` is what was asked (empty in a retry), `text`
+    what its step `step` has written so far, `told` how many of its code points were broadcast,
+    `reasoning` the model's thoughts before it; times are those of the monotonic clock."""
 
     turn: Turn
     question: str = ""
+    step: int = 0
     text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
     told: int = 0
     phase: str = "waiting"
     since: float = field(default_factory=time.monotonic)
@@ -57,13 +69,45 @@ class Live:
         self.phase, self.since = phase, time.monotonic()
         await self.tell(TurnStatus(self.turn.number, phase, 0))
 
+    async def written(
+        self,
+        message: Message,
+        counter: Counter,
+        detail: Mapping[str, Any] = NOTHING,
+        whole: str = "",
+    ) -> Written:
+        """A message as it is stored, counted; with the thoughts so far where the model said it."""
+        thoughts = self.reasoning if message.role == "assistant" else ""
+        thought = await counted(Message("assistant", thoughts), counter)
+        return Written(
+            await counted(message, counter),
+            thoughts,
+            thought.tokens - MESSAGE_OVERHEAD if thoughts else 0,
+            detail,
+            whole,
+        )
+
+    async def keep(
+        self, messages: Iterable[tuple[Message, Mapping[str, Any], str]], *, step: int
+    ) -> None:
+        """Store a step's calls or results, each with its detail and whole text; what comes next is
+        that of step `step`. Raises store.NotRunning."""
+        counter = counter_for(target_for(self.conversation.model).model)
+        rows = [await self.written(one, counter, detail, whole) for one, detail, whole in messages]
+        await database_sync_to_async(store.add_step)(
+            turn_id=self.turn.pk, step=step, written=rows, encoding=counter.name
+        )
+        if step != self.step:
+            self.step, self.text, self.reasoning, self.told = step, "", "", 0
+        await self.tell(TurnStep(self.turn.number, step))
+
     async def flush(self) -> None:
         """Tell the text that was not told yet."""
         self.news.clear()
         piece, offset = self.text[self.told :], self.told
         if piece:
             self.told += len(piece)
-            await self.tell(TurnDelta(self.turn.number, offset, piece))
+            await self.tell(TurnDelta(self.turn.number, self.step, offset, piece))
 
     async def beats(self) -> None:
         """Flush text at once, or 40 ms after the last; give signs of life every two seconds.
@@ -87,13 +131,24 @@ class Live:
                 told = now
                 seconds = int(now - self.since)
                 await self.tell(TurnStatus(self.turn.number, self.phase, seconds))
-                await self.tell(TurnTick(self.turn.number, self.told))
+                await self.tell(TurnTick(self.turn.number, self.step, self.told))
+
+
+def result_of(call: ToolCall, outcome: Outcome) -> tuple[Message, Mapping[str, Any], str]:
+    """What came of a call as a message, with its detail and, where it is cut, its whole text."""
+    detail: dict[str, Any] = {"seconds": round(outcome.seconds, 3)}
+    if outcome.error:
+        detail["error"] = outcome.error
+    if outcome.cut:
+        detail["length"] = outcome.length
+    message = Message("tool", outcome.content, tool_call_id=call.id, name=call.name)
+    return message, detail, outcome.whole if outcome.cut else ""
 
 
 async def save(lives: Iterable[Live]) -> frozenset[int]:
-    """Save the replies so far of all turns at once; the ids of those that another process wants
-    to stop."""
-    partials = {live.turn.pk: live.text for live in lives}
+    """Save what all turns have written so far, at once; the ids of those that another process
+    wants to stop."""
+    partials = {live.turn.pk: (live.step, live.text) for live in lives}
     try:
         stops: frozenset[int] = await database_sync_to_async(store.save_partials)(partials=partials)
     except DatabaseError:

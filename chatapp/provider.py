@@ -6,7 +6,7 @@ Without any setting the transport is the demo model.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,10 +16,14 @@ import httpx2
 import openai
 from django.conf import settings
 
+from chatapp import servers
 from chatapp.deltas import Piece, Reader, StreamError, usage_counts
 from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
+from chatapp.failures import ProviderError, as_provider_error
 from chatapp.sse import Decoder, EventTooLong, ServerEvent
+from chatapp.tools.toolsets import toolbox_for
 from memory.core.budget import Budget
+from memory.core.prompts import TOOLS_NOTE
 from memory.core.wire import body_hash
 from memory.encodings import counter_for
 from memory.models import Conversation
@@ -29,17 +33,9 @@ from memory.summarizer import Complete, Completion, CompletionFailed
 # The window assumed where nobody says one, in tokens: what small local models have at least.
 UNKNOWN_WINDOW = 8_192
 SUMMARY_TEMPERATURE = 0.3
-
-
-class ProviderError(Exception):
-    """A request failed. `code` names the kind, `detail` is the provider's own words, without the
-    key in case they repeat it: they are stored and shown."""
-
-    def __init__(self, code: str, detail: str = "") -> None:
-        super().__init__(code)
-        self.code = code
-        key = settings.LLM_API_KEY
-        self.detail = detail.replace(key, "…") if key else detail
+# What the longest reply is called: the older name, and the one that OpenAI's newer models want.
+MOST_TOKENS = ("max_tokens", "max_completion_tokens")
+OF_TOOLS = ("tool_choice", "parallel_tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +75,33 @@ def default_model() -> str:
     return DEMO_MODEL if is_demo() else settings.LLM_MODEL
 
 
-def target_for(model: str) -> Target:
-    """Where requests for a conversation's model go; "" is the configured default."""
+def target_for(model: str, tools: Iterable[str] = ()) -> Target:
+    """Where requests for a conversation's model go, "" being the configured default, and which sets
+    of tools they offer."""
     name = default_model() if is_demo() else model or settings.LLM_MODEL
     known = settings.LLM_CONTEXT_WINDOW or (DEMO_WINDOW if is_demo() else None)
-    options = {"model": name, "stream": True, "stream_options": {"include_usage": True}}
-    return Target(name, known or UNKNOWN_WINDOW, options, known=known is not None)
+    server, toolbox = servers.configured(), toolbox_for(tools)
+    options: dict[str, Any] = {**settings.LLM_EXTRA_BODY, "model": name, "stream": True}
+    if server.usage:
+        options["stream_options"] = {"include_usage": True}
+    if toolbox:
+        options["tools"] = toolbox.schemas()
+    else:  # both are refused where no tools are offered
+        options = {key: options[key] for key in options if key not in OF_TOOLS}
+    return Target(
+        name,
+        known or UNKNOWN_WINDOW,
+        options,
+        known=known is not None,
+        habits=server.habits,
+        note=TOOLS_NOTE if toolbox else "",
+        keep_tools=toolbox.retrieval,
+    )
+
+
+def target_of(conversation: Conversation) -> Target:
+    """Where a conversation's requests go, with its tools."""
+    return target_for(conversation.model, conversation.tools)
 
 
 def budget_of(conversation: Conversation) -> Budget:
@@ -157,11 +174,13 @@ class Provider:
 
         async def complete(messages: Sequence[dict[str, str]], limit: int) -> Completion:
             refused = self._refused.setdefault(model, set())
-            options: dict[str, Any] = {"temperature": SUMMARY_TEMPERATURE, "max_tokens": limit}
+            first = servers.configured().most_tokens
+            second = next(name for name in MOST_TOKENS if name != first)
+            options: dict[str, Any] = {"temperature": SUMMARY_TEMPERATURE, first: limit}
             while True:
                 body = {name: value for name, value in options.items() if name not in refused}
-                if "max_tokens" in refused:
-                    body["max_completion_tokens"] = limit
+                if first in refused:
+                    body[second] = limit
                 try:
                     return await self._whole({"model": model, "messages": list(messages), **body})
                 except openai.BadRequestError as error:
@@ -234,27 +253,3 @@ def completion_from(data: Any, model: str) -> Completion:
     if not isinstance(text, str):
         raise CompletionFailed("bad-answer")
     return Completion(text, finish or "stop", model, usage_counts(data.get("usage")))
-
-
-def as_provider_error(error: Exception) -> ProviderError:
-    """The kind of a client's error, for words the user understands."""
-    detail = str(error)[:500]
-    match error:
-        case StreamError():
-            return ProviderError(error.code, error.detail)
-        case openai.APITimeoutError() | httpx2.TimeoutException():
-            return ProviderError("timeout", detail)
-        case openai.AuthenticationError() | openai.PermissionDeniedError():
-            return ProviderError("auth", detail)
-        case openai.RateLimitError():
-            return ProviderError("rate-limit", detail)
-        case openai.NotFoundError():
-            return ProviderError("no-model", detail)
-        case openai.APIStatusError():
-            if error.code == "context_length_exceeded" or "context length" in detail.lower():
-                return ProviderError("too-long", detail)
-            return ProviderError("server" if error.status_code >= 500 else "refused", detail)
-        case openai.APIConnectionError():
-            return ProviderError("connect", detail)
-        case _:
-            return ProviderError("stream", detail)

@@ -19,21 +19,17 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 
 from chatapp import agent
-from chatapp.events import (
-    MemoryChanged,
-    TitleChanged,
-    TurnEnded,
-    TurnStarted,
-    broadcast,
-)
-from chatapp.live import SAVE, Live, save
-from chatapp.provider import Provider, ProviderError, target_for
+from chatapp.events import MemoryChanged, TitleChanged, TurnEnded, TurnStarted
+from chatapp.failures import ProviderError
+from chatapp.live import SAVE, Live, result_of, save
+from chatapp.provider import Provider, target_for, target_of
+from chatapp.steps import Called, Changed, Ended, Phase, Piece, Results, Step, Thought
 from memory import compaction, service, store
 from memory.core.fitting import WindowTooSmall
 from memory.core.messages import Message
 from memory.core.text import clean
 from memory.encodings import counted, counter_for
-from memory.models import MemoryEvent, Turn, TurnState
+from memory.models import Turn, TurnState
 from memory.summarizer import Ladder
 
 logger = logging.getLogger(__name__)
@@ -87,13 +83,19 @@ class Runner:
             live = Live(turn, question=text or "")
             self._live[turn.pk] = live
             if self._keeper is None or self._keeper.done():
-                self._keeper = self._spawn(self._keep())
+                self._keeper = self.spawn(self._keep())
             # Before the task runs, so that no page hears of text before it hears of the turn.
             await live.tell(TurnStarted(turn.number, client_id))
-            live.task = self._spawn(self._run(live))
+            live.task = self.spawn(self._run(live))
         return turn, new
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    async def wait(self, turn: Turn) -> None:
+        """Wait until a turn of this process has ended, and what follows it is done."""
+        live = self._live.get(turn.pk)
+        if live is not None and live.task is not None:
+            await asyncio.wait({live.task})
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task that is independent of whoever asked for it and referenced until it ends."""
         task = asyncio.create_task(work, context=contextvars.Context())
         self._tasks.add(task)
@@ -149,7 +151,7 @@ class Runner:
             while True:
                 self._cancel((await layer.receive(channel))["turn_id"])
 
-        self._listener = self._spawn(listen())
+        self._listener = self.spawn(listen())
 
     async def close(self) -> None:
         """End every turn as interrupted, with the text so far, and the provider's connections."""
@@ -165,10 +167,10 @@ class Runner:
         running = self._tasks - {self._listener, self._keeper}
         await asyncio.gather(*running, return_exceptions=True)
 
-    def text_of(self, turn_id: int) -> str | None:
-        """The reply so far of a turn of this process, or None."""
+    def text_of(self, turn_id: int) -> tuple[int, str] | None:
+        """The running step of a turn of this process and what it has written so far, or None."""
         live = self._live.get(turn_id)
-        return live.text if live else None
+        return (live.step, live.text) if live else None
 
     # Running
 
@@ -181,14 +183,16 @@ class Runner:
                 raise asyncio.CancelledError
             async with aclosing(agent.run_turn(live.turn, self.provider)) as steps:
                 async for step in steps:
-                    if isinstance(step, agent.Ended):
-                        state, code = step.state, ""
+                    if isinstance(step, Ended):
+                        state, code = step.state, step.code
                     else:
                         await self._take(live, step)
         except ProviderError as error:
             code, detail = error.code, error.detail
         except WindowTooSmall as error:
             code, detail = f"window-{error.part}", f"{error.tokens}/{error.usable}"
+        except store.NotRunning:
+            code, state = "", TurnState.INTERRUPTED
         except asyncio.CancelledError:
             code = ""
             state = TurnState.STOPPED if live.stopping else TurnState.INTERRUPTED
@@ -198,17 +202,30 @@ class Runner:
             await self._entitle(live)
             await self._compact_after(live)
 
-    async def _take(self, live: Live, step: agent.Step) -> None:
+    async def _take(self, live: Live, step: Step) -> None:
         match step:
-            case agent.Piece(text):
+            case Piece(text):
                 if live.phase != "streaming":
                     await live.enter("streaming")
                 live.text += clean(text)
                 live.news.set()
-            case agent.Phase(name):
+            case Thought(text):
+                if live.phase != "thinking":
+                    await live.enter("thinking")
+                live.reasoning += clean(text)
+            case Phase(name):
+                if name == "waiting":
+                    live.reasoning = ""  # of a request that is made again
                 await live.enter(name)
-            case agent.Changed(event):
-                await self._tell_memory(live.conversation_id, event)
+            case Called(text, calls):
+                said = Message("assistant", clean(text), tool_calls=calls)
+                await live.keep([(said, {}, "")], step=live.step + 1)
+                live.calls = calls
+            case Results(outcomes):
+                pairs = zip(live.calls, outcomes, strict=True)
+                await live.keep([result_of(call, one) for call, one in pairs], step=live.step)
+            case Changed(event):
+                await live.tell(MemoryChanged(event.revision, event.kind))
 
     async def _finish(
         self, live: Live, beat: asyncio.Task[None], state: TurnState, code: str, detail: str
@@ -217,7 +234,7 @@ class Runner:
         counter = counter_for(target_for(live.conversation.model).model)
         reply = None
         if live.text.strip():
-            reply = await counted(Message("assistant", live.text), counter)
+            reply = await live.written(Message("assistant", live.text), counter)
         try:
             await database_sync_to_async(store.finish_turn)(
                 turn_id=live.turn.pk,
@@ -258,7 +275,7 @@ class Runner:
     async def _compact_after(self, live: Live) -> None:
         """Compact in the background, if the policy says so; else try once more to replace an
         archive by a summary."""
-        target = target_for(live.conversation.model)
+        target = target_of(live.conversation)
         assembled = await database_sync_to_async(service.assemble)(
             conversation_id=live.conversation_id, target=target
         )
@@ -274,11 +291,7 @@ class Runner:
         else:
             return
         if outcome.event:
-            await self._tell_memory(live.conversation_id, outcome.event)
-
-    async def _tell_memory(self, conversation_id: UUID, event: MemoryEvent) -> None:
-        changed = MemoryChanged(event.revision, event.kind)
-        await broadcast(get_channel_layer(), conversation_id, changed)
+            await live.tell(MemoryChanged(outcome.event.revision, outcome.event.kind))
 
 
 @cache

@@ -146,6 +146,22 @@ SUMMARY_FALLBACK_MODEL = env.text("SUMMARY_FALLBACK_MODEL")
 OFFLOAD_DIR = VAR_DIR / "offload"
 # Whether the summariser also names conversations after their first exchange.
 AUTO_TITLE = env.flag("AUTO_TITLE", True)
+# What kind of server it is, and where it differs from its kind (None: as its kind); chatapp.servers
+LLM_SERVER = env.choice("LLM_SERVER", ("openai", "deepseek", "ollama", "vllm", "llamacpp", "other"))
+LLM_REASONING_FIELD = env.word("LLM_REASONING_FIELD")
+LLM_NULL_CONTENT = env.optional_flag("LLM_NULL_CONTENT")
+LLM_STREAM_USAGE = env.optional_flag("LLM_STREAM_USAGE")
+# Whatever else the body of a turn's requests should have.
+LLM_EXTRA_BODY = env.json_object(
+    "LLM_EXTRA_BODY", never=("model", "messages", "stream", "stream_options", "tools")
+)
+# How often a request is sent again that failed before the first piece of a reply, and the longest
+# pause before that.
+LLM_RETRIES = env.number("LLM_RETRIES", 2)
+LLM_RETRY_SECONDS = env.seconds("LLM_RETRY_SECONDS", 20)
+# The limits of one turn: requests, and tokens that its calls, results and texts may add (S0).
+TURN_MAX_STEPS = env.number("TURN_MAX_STEPS", 10, least=1)
+TURN_TOKENS = env.number("TURN_TOKENS", 8_000, least=100)
 LLM_CONNECT_SECONDS = env.seconds("LLM_CONNECT_SECONDS", 5)
 LLM_FIRST_TOKEN_SECONDS = env.seconds("LLM_FIRST_TOKEN_SECONDS", 120)
 LLM_IDLE_SECONDS = env.seconds("LLM_IDLE_SECONDS", 60)

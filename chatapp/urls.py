@@ -34,6 +34,7 @@ conversation = [
 urlpatterns = [
     path("", views.home, name="home"),
     path("list/", views.conversation_list, name="conversation_list"),
+    path("demo/refund/", actions.demo_refund, name="demo_refund"),
     path("new/", views.conversation_new, name="conversation_new"),
     path("c/<uuid:conversation_id>/", include(conversation)),
     path("login/", signin.SignIn.as_view(), name="login"),

@@ -20,7 +20,7 @@ from chatapp.context import THEME_COOKIE, THEMES
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.forms import SettingsForm
 from chatapp.policy_words import policy_text
-from chatapp.provider import budget_of, is_demo, target_for
+from chatapp.provider import budget_of, is_demo, target_for, target_of
 from chatapp.summaries import summary_tab
 from chatapp.timeline import timeline_tab
 from chatapp.transcript import transcript
@@ -102,10 +102,11 @@ def _page(
 
 
 def _assemble(found: Conversation) -> service.Assembled:
-    return service.assemble(conversation_id=found.pk, target=target_for(found.model))
+    return service.assemble(conversation_id=found.pk, target=target_of(found))
 
 
-def _live(found: Conversation) -> str | None:
+def _live(found: Conversation) -> tuple[int, str] | None:
+    """The running step and what it has written, where this process runs the turn."""
     running = store.running_turn(conversation_id=found.pk)
     return runner.get_runner().text_of(running.pk) if running else None
 

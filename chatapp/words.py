@@ -17,6 +17,7 @@ def turn_error(code: str, detail: str) -> str:
         "timeout": _("The model's server took too long to answer."),
         "auth": _("The model's server refused the key. Check LLM_API_KEY."),
         "rate-limit": _("The model's server asks for a pause (rate limit). Try again in a moment."),
+        "quota": _("The account at the model's server has no credit left, or reached its limit."),
         "no-model": _("The model's server does not know this model or address."),
         "too-long": _("The model's server says that the request is too long for its window."),
         "server": _("The model's server reported an error."),
@@ -68,6 +69,14 @@ def state_reason(state: str, code: str, detail: str) -> str:
     """What an ended turn says about itself; empty for one that is complete."""
     if state == TurnState.FAILED:
         return turn_error(code, detail) or turn_error("internal", "")
+    limits = {
+        "max-steps": _("The turn reached its most steps, so no further tool was used."),
+        "turn-tokens": _("The steps of this turn reached their most tokens."),
+        "repeated-calls": _("The model repeated a call that had failed, again and again."),
+    }
+    if state == TurnState.LENGTH and code in limits:
+        kept = _("What the tools gave is kept; Continue goes on from there.")
+        return f"{limits[code]} {kept}"
     words = {
         TurnState.STOPPED: _("Stopped by you. What was written so far is kept."),
         TurnState.LENGTH: _("Cut off at the longest reply that the server allows."),

@@ -85,7 +85,7 @@ def _accounts(window: Window, context: Context) -> Iterator[str]:
     places += [
         segment.message.position
         for segment in window.segments
-        if segment.kind in ("tail", "current") and not segment.made
+        if segment.kind in ("tail", "current", "working") and not segment.made
     ]
     places += [position for part in window.left_out for position in part.positions]
     last = groups[-1].last if groups else summary.last if summary else 0

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memory.models import Conversation
-from memory.store import locked
+from memory.rows import locked
 
 # A compaction claim that was not renewed for so long belongs to a process that died.
 EXPIRES = timedelta(seconds=60)

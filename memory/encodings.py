@@ -99,7 +99,8 @@ def _pool() -> ThreadPoolExecutor:
 
 async def counted(message: Message, counter: Counter) -> Message:
     """The message with its tokens; a large text is counted off the event loop."""
-    if len(message.content) < LARGE_TEXT:
+    size = len(message.content) + sum(len(call.arguments) for call in message.tool_calls)
+    if size < LARGE_TEXT:
         return replace(message, tokens=message_tokens(message, counter))
     loop = asyncio.get_running_loop()
     return replace(

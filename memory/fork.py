@@ -4,8 +4,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from memory.models import Conversation, Turn
-from memory.store import locked
+from memory.models import Blob, Conversation, Turn
+from memory.rows import locked
 
 
 @transaction.atomic
@@ -27,9 +27,13 @@ def fork(*, conversation_id: UUID, position: int, title: str) -> Conversation:
         window=source.window,
         reply_reserve=source.reply_reserve,
         policy_data=source.policy_data,
+        tools=source.tools,
+        max_steps=source.max_steps,
+        turn_tokens=source.turn_tokens,
         next_position=position + 1,
         context_start=min(source.context_start, position + 1),
     )
+    wholes = set()
     rows = source.messages.filter(active=True, position__lte=position).select_related("turn")
     turns: dict[int, Turn] = {}
     for row in rows.order_by("position"):
@@ -43,13 +47,18 @@ def fork(*, conversation_id: UUID, position: int, title: str) -> Conversation:
                 state=state,
                 error_code=old.error_code,
                 error_detail=old.error_detail,
+                step=old.step,
                 ended_at=old.ended_at,
             )
+        wholes.add(row.detail.get("whole"))
         row.pk, row.conversation, row.turn = None, copy, turns[row.turn_id]
         row._state.adding = True
         row.save(force_insert=True)
     copy.next_turn = 1 + max(turn.number for turn in turns.values())
     copy.save(update_fields=["next_turn"])
+    for blob in Blob.objects.filter(conversation=source, sha256__in=wholes - {None}):
+        blob.pk, blob.conversation = None, copy
+        blob.save(force_insert=True)
     _copy_summary(source, copy, position)
     return copy
 

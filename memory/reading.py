@@ -1,7 +1,7 @@
 """Reading the transcript: what the next request may need, and messages by their positions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from memory.core.messages import Message as CoreMessage
@@ -25,8 +25,11 @@ class Loaded:
     current: tuple[CoreMessage, ...]
 
 
-def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loaded:
-    """The messages that the next request may need, in a constant number of queries.
+def load(
+    *, conversation: Conversation, policy: Policy, counter: Counter, reasoning: bool = False
+) -> Loaded:
+    """The messages that the next request may need, in a constant number of queries; with their
+    thoughts where `reasoning` says so.
 
     Only what lies after the context start and the active summary is read; a policy that leaves
     older messages out reads no more than it can keep.
@@ -48,7 +51,8 @@ def load(*, conversation: Conversation, policy: Policy, counter: Counter) -> Loa
     # One lower bound only: of two, SQLite searches by the first and reads all that lies between.
     rows = rows.filter(position__gte=start)
     number = running.number if running else 0
-    messages = [_current(row, counter) for row in rows.select_related("turn").order_by("position")]
+    rows = rows.select_related("turn").order_by("position")
+    messages = [_current(row, counter, reasoning) for row in rows]
     return Loaded(
         conversation,
         summary,
@@ -68,14 +72,20 @@ def stretch(
     return tuple(_current(row, counter) for row in ordered)
 
 
-def _current(row: Message, counter: Counter) -> CoreMessage:
+def _current(row: Message, counter: Counter, reasoning: bool = False) -> CoreMessage:
     """The row as a value, counted anew if it was counted with another encoding."""
+    message = row.to_core(row.turn.number, reasoning=reasoning)
     if row.encoding != counter.name:
-        row.tokens = message_tokens(row.to_core(row.turn.number), counter)
-    return row.to_core(row.turn.number)
+        return replace(message, tokens=message_tokens(message, counter))
+    return message
 
 
-def core_messages(*, conversation_id: UUID, positions: Sequence[int]) -> dict[int, CoreMessage]:
-    """The messages at these positions, active or not, by position."""
+def core_messages(
+    *, conversation_id: UUID, positions: Sequence[int], reasoning: bool = False
+) -> dict[int, CoreMessage]:
+    """The messages at these positions, active or not, by position; `reasoning` as in `load`."""
     rows = Message.objects.filter(conversation_id=conversation_id, position__in=positions)
-    return {row.position: row.to_core(row.turn.number) for row in rows.select_related("turn")}
+    return {
+        row.position: row.to_core(row.turn.number, reasoning=reasoning)
+        for row in rows.select_related("turn")
+    }

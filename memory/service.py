@@ -4,7 +4,8 @@ Each change returns its event; callers broadcast it. `assemble` is the one way t
 the panel shows and the agent sends the same. Compacting is in `memory.compaction`.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -14,11 +15,11 @@ from memory.core.carrying import Carried, candidates, carry
 from memory.core.fitting import WindowTooSmall
 from memory.core.groups import group
 from memory.core.limits import literals_cap
-from memory.core.messages import Message
+from memory.core.messages import PLAIN, Habits, Message
 from memory.core.planning import Plan
 from memory.core.policy import Policy
 from memory.core.text import is_blank
-from memory.core.tokens import MESSAGE_OVERHEAD, Counter
+from memory.core.tokens import MESSAGE_OVERHEAD, TOOLS_OVERHEAD, Counter
 from memory.core.window import Context, Window
 from memory.encodings import counter_for
 from memory.models import Conversation, MemoryEvent, Summary
@@ -28,12 +29,19 @@ from memory.snapshots import body_of
 @dataclass(frozen=True, slots=True)
 class Target:
     """The model that a request goes to: its name, its window in tokens, the options of the
-    request's body (everything except the messages), and whether the window is known or assumed."""
+    request's body (everything except the messages), and whether the window is known or assumed.
+
+    `habits` are those of its provider. Where the options offer tools, `note` is what the model is
+    told about them and `keep_tools` those whose results the rungs leave alone.
+    """
 
     model: str
     window: int
     options: Mapping[str, Any]
     known: bool = True
+    habits: Habits = PLAIN
+    note: str = ""
+    keep_tools: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,12 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
     conversation = Conversation.objects.get(pk=conversation_id)
     counter = counter_for(target.model)
     policy = conversation.policy
-    loaded = reading.load(conversation=conversation, policy=policy, counter=counter)
+    loaded = reading.load(
+        conversation=conversation,
+        policy=policy,
+        counter=counter,
+        reasoning=bool(target.habits.reasoning),
+    )
     context = Context(
         system_prompt=conversation.system_prompt,
         summary=loaded.summary.to_core() if loaded.summary else None,
@@ -69,6 +82,9 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
         policy=policy,
         budget=conversation.budget(target.window, known=target.known),
         counter=counter,
+        keep_tools=target.keep_tools,
+        tools=_schemas_tokens(target.options.get("tools"), counter),
+        note=target.note,
     )
     turn = conversation.next_turn - 1 if loaded.current else conversation.next_turn
     plan = context.plan(force=force, hold=conversation.hold_turn > turn)
@@ -77,12 +93,20 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
     failure: WindowTooSmall | None = None
     try:
         window = context.window(plan)
-        body = body_of(window.segments, dict(target.options))
+        body = body_of(window.segments, dict(target.options), target.habits)
     except WindowTooSmall as error:
         window, body, failure = None, None, error
     return Assembled(
         conversation, policy, counter, context, plan, window, body, failure, loaded.summary
     )
+
+
+def _schemas_tokens(schemas: Any, counter: Counter) -> int:
+    """What the tools of a request cost in tokens: chat templates write them out as JSON, with some
+    words around it."""
+    if not schemas:
+        return 0
+    return TOOLS_OVERHEAD + counter.count(json.dumps(schemas, ensure_ascii=False))
 
 
 def forecast(assembled: Assembled) -> Plan:

@@ -14,13 +14,13 @@ from uuid import UUID
 
 from django.db import transaction
 
-from memory.core.messages import Message, ToolCall
+from memory.core.messages import PLAIN, Habits, Message, ToolCall
 from memory.core.policy import Policy
 from memory.core.window import Segment, Window
 from memory.core.wire import body_hash, canonical, to_wire
 from memory.models import Blob, Conversation, Request, Turn
 from memory.reading import core_messages
-from memory.store import locked
+from memory.rows import locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,11 @@ class Rebuilt:
     verified: bool | None
 
 
-def body_of(segments: tuple[Segment, ...], options: dict[str, Any]) -> dict[str, Any]:
+def body_of(
+    segments: tuple[Segment, ...], options: dict[str, Any], habits: Habits = PLAIN
+) -> dict[str, Any]:
     """The request's body: the options (model and the like) and the messages."""
-    messages, _ = to_wire(segment.message for segment in segments)
+    messages, _ = to_wire((segment.message for segment in segments), habits)
     return {**options, "messages": messages}
 
 
@@ -49,6 +51,7 @@ def take(
     options: dict[str, Any],
     policy: Policy,
     encoding: str,
+    habits: Habits = PLAIN,
 ) -> Request:
     """Store the snapshot of a request that is about to be sent, under the next number."""
     conversation = locked(conversation_id)
@@ -72,6 +75,7 @@ def take(
         encoding=encoding,
         budget=asdict(window.budget),
         policy=policy.to_dict(),
+        wire=asdict(habits),
     )
     conversation.next_request += 1
     conversation.save(update_fields=["next_request"])
@@ -132,7 +136,12 @@ def rebuild(*, request: Request) -> Rebuilt:
         for first, last in part.get("ranges", ())
         for position in range(first, last + 1)
     ]
-    messages = core_messages(conversation_id=request.conversation_id, positions=wanted)
+    habits = Habits(**request.wire)
+    messages = core_messages(
+        conversation_id=request.conversation_id,
+        positions=wanted,
+        reasoning=bool(habits.reasoning),
+    )
     segments: list[Segment] = []
     for part in request.parts:
         if "blob" in part:
@@ -142,7 +151,7 @@ def rebuild(*, request: Request) -> Rebuilt:
             for position in range(first, last + 1):
                 message = messages[position]
                 segments.append(Segment(part["kind"], message, message.tokens, part["why"]))
-    body = body_of(tuple(segments), blobs[request.options])
+    body = body_of(tuple(segments), blobs[request.options], habits)
     digest = body_hash(body)
     verified = digest == request.sha256 if request.sha256 else None
     return Rebuilt(request, tuple(segments), body, digest, verified)

@@ -4,7 +4,7 @@ Everything here is synchronous and keyword-only; callers on an event loop cross 
 `database_sync_to_async`. No function calls a model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from memory.core.text import shorten
 from memory.core.tokens import message_tokens
 from memory.encodings import counter_for
 from memory.models import Conversation, MemoryEvent, Message, Turn, TurnState
+from memory.rows import Written, append, locked
 
 # Characters of the first message that become the title.
 TITLE_LENGTH = 60
@@ -36,21 +37,28 @@ class NotLast(Exception):
     """Only the last turn of a conversation can be run again."""
 
 
-def locked(conversation_id: UUID) -> Conversation:
-    """The conversation, locked until the end of the transaction. Raises Conversation.DoesNotExist.
-
-    On SQLite every transaction takes the write lock at its beginning.
-    """
-    return Conversation.objects.select_for_update().get(pk=conversation_id)
+class NotRunning(Exception):
+    """The turn has ended meanwhile: another process took it for left behind."""
 
 
 def create_conversation(
-    *, owner: Any, policy: Mapping[str, Any], system_prompt: str, title: str = ""
+    *,
+    owner: Any,
+    policy: Mapping[str, Any],
+    system_prompt: str,
+    title: str = "",
+    tools: Sequence[str] = (),
+    window: int | None = None,
 ) -> Conversation:
     """A new conversation. Raises ValueError for a policy against its rules."""
     policy_from(policy)
     return Conversation.objects.create(
-        owner=owner, policy_data=dict(policy), system_prompt=system_prompt, title=title
+        owner=owner,
+        policy_data=dict(policy),
+        system_prompt=system_prompt,
+        title=title,
+        tools=list(tools),
+        window=window,
     )
 
 
@@ -112,7 +120,7 @@ def start_turn(
     conversation.next_turn += 1
     if not conversation.title:
         conversation.title = first_title(message.content)
-    append(conversation, turn, message, encoding)
+    append(conversation, turn, Written(message), encoding)
     return turn, True
 
 
@@ -144,30 +152,17 @@ def _replace(conversation: Conversation, number: int) -> tuple[Turn, Message]:
     return last, messages[0]
 
 
-def append(conversation: Conversation, turn: Turn, message: CoreMessage, encoding: str) -> Message:
-    """Store one counted message at the next position, and the conversation's counters with it."""
-    row = Message.objects.create(
-        conversation=conversation,
-        turn=turn,
-        position=conversation.next_position,
-        role=message.role,
-        content=message.content,
-        tool_calls=[
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in message.tool_calls
-        ],
-        tool_call_id=message.tool_call_id,
-        name=message.name,
-        tokens=message.tokens,
-        encoding=encoding,
-        counts=message.counts,
-    )
-    conversation.next_position += 1
-    conversation.updated_at = timezone.now()
-    conversation.save(
-        update_fields=["next_position", "next_turn", "title", "updated_at", "memory_revision"]
-    )
-    return row
+@transaction.atomic
+def add_step(*, turn_id: int, step: int, written: Sequence[Written], encoding: str) -> None:
+    """Store the calls of a running turn's step, or their results; what is written next belongs to
+    step `step`. Raises NotRunning, and Turn.DoesNotExist where the conversation was deleted."""
+    turn = Turn.objects.get(pk=turn_id)
+    conversation = locked(turn.conversation_id)
+    running = Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING)
+    if not running.update(step=step, partial="", heartbeat_at=timezone.now()):
+        raise NotRunning
+    for one in written:
+        append(conversation, turn, one, encoding)
 
 
 def delete_conversation(*, conversation_id: UUID) -> None:
@@ -177,29 +172,35 @@ def delete_conversation(*, conversation_id: UUID) -> None:
 
 
 @transaction.atomic
-def save_partials(*, partials: Mapping[int, str]) -> frozenset[int]:
-    """Save the replies so far of running turns, by the turns' ids, with a sign of life of each;
-    returns those for which a stop was asked."""
+def save_partials(*, partials: Mapping[int, tuple[int, str]]) -> frozenset[int]:
+    """Save what running turns have written so far, as (step, text) by the turns' ids, with a sign
+    of life of each; returns those for which a stop was asked. A step that is over stays as it is.
+    """
     running = Turn.objects.filter(pk__in=partials, state=TurnState.RUNNING)
     with connection.cursor() as cursor:
         # By hand: `bulk_update` takes a thousand times as long over building its statement, and
         # the interpreter with it.
         cursor.executemany(
-            f"UPDATE {Turn._meta.db_table} SET partial = %s WHERE id = %s AND state = %s",
-            [(text, number, TurnState.RUNNING.value) for number, text in partials.items()],
+            f"UPDATE {Turn._meta.db_table} SET partial = %s"
+            " WHERE id = %s AND state = %s AND step = %s",
+            [
+                (text, number, TurnState.RUNNING.value, step)
+                for number, (step, text) in partials.items()
+            ],
         )
     running.update(heartbeat_at=timezone.now())
     return frozenset(running.filter(stop_requested=True).values_list("pk", flat=True))
 
 
-def reply_of(*, turn_id: int) -> tuple[str, str]:
-    """The reply of a turn as stored, and the turn's state: what was last saved of a running one,
-    the whole of one that has ended."""
+def reply_of(*, turn_id: int) -> tuple[int, str, str]:
+    """The last step of a turn, what it wrote as far as it is stored, and the turn's state: what was
+    last saved of a running one, the whole reply of one that has ended."""
     turn = Turn.objects.get(pk=turn_id)
     if turn.is_running:
-        return turn.partial, turn.state
-    last = turn.messages.filter(role="assistant").order_by("-position").first()
-    return (last.content if last else ""), turn.state
+        return turn.step, turn.partial, turn.state
+    last = turn.messages.order_by("-position").first()
+    said = last is not None and last.role == "assistant" and not last.tool_calls
+    return turn.step, (last.content if last and said else ""), turn.state
 
 
 def request_stop(*, turn_id: int) -> None:
@@ -212,7 +213,7 @@ def finish_turn(
     *,
     turn_id: int,
     state: TurnState,
-    reply: CoreMessage | None,
+    reply: Written | None,
     encoding: str,
     error_code: str = "",
     error_detail: str = "",
@@ -234,7 +235,7 @@ def _end(
     conversation: Conversation,
     turn: Turn,
     state: TurnState,
-    reply: CoreMessage | None,
+    reply: Written | None,
     encoding: str,
     error_code: str = "",
     error_detail: str = "",
@@ -260,8 +261,8 @@ def recover(conversation: Conversation) -> Turn | None:
     counter = counter_for(conversation.model)
     reply = None
     if turn.partial.strip():
-        reply = CoreMessage("assistant", turn.partial)
-        reply = replace(reply, tokens=message_tokens(reply, counter))
+        said = CoreMessage("assistant", turn.partial)
+        reply = Written(replace(said, tokens=message_tokens(said, counter)))
     _end(conversation, turn, TurnState.INTERRUPTED, reply, counter.name)
     return turn
 

@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from memory.core.carrying import Carried, to_json
 from memory.models import Conversation, MemoryEvent, Summary, TurnState
-from memory.store import locked
+from memory.rows import locked
 
 
 class TurnRunning(Exception):

@@ -104,6 +104,10 @@ def _quick_and_offline(settings: Any) -> None:
     settings.SUMMARY_MODEL = settings.SUMMARY_FALLBACK_MODEL = ""
     settings.AUTO_TITLE = False
     settings.LLM_CONTEXT_WINDOW = None
+    settings.LLM_SERVER, settings.LLM_EXTRA_BODY = "", {}
+    settings.LLM_REASONING_FIELD = settings.LLM_NULL_CONTENT = settings.LLM_STREAM_USAGE = None
+    settings.LLM_RETRIES = 0  # where a test does not ask for them
+    settings.TURN_MAX_STEPS, settings.TURN_TOKENS = 10, 8_000
 
 
 @pytest.fixture

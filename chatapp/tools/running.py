@@ -41,7 +41,7 @@ REFUSAL_SHOWN = 2_000
 MISFITS_SHOWN = 8
 
 Code = Literal[
-    "", "unknown-tool", "bad-arguments", "timeout", "failed", "repeated", "empty"
+    "", "unknown-tool", "bad-arguments", "timeout", "failed", "repeated", "empty", "cut-off"
 ]  # fmt: skip
 # Words about what went wrong, or the result.
 _Answer = tuple[Code, str | Rendered]
@@ -85,28 +85,36 @@ async def run_calls(
     limit_chars: int = RESULT_LIMIT,
     earlier: Sequence[str] = (),
     tries: int = 1,
-    rest_hint: str = "",
+    rest_hints: Sequence[str] = (),
+    cut_off: bool = False,
 ) -> tuple[Outcome, ...]:
     """Run the calls concurrently; the outcomes are in their order, one for each.
 
     `earlier` holds the keys of the calls that failed in this turn: what stands in it `tries` times
     is not run again. `limit_chars` bounds every content (LIMIT_LEAST or more); a cut one ends with
-    `rest_hint`, which may say how to ask for the rest. Cancelling cancels the tools; a synchronous
-    one runs to its end in its thread, unheard, as after a timeout.
+    its call's hint of `rest_hints`, if there are any, which may say how to ask for the rest.
+    `cut_off` says that the reply ended within its last call, which is then not run. Cancelling
+    cancels the tools; a synchronous one runs to its end in its thread, unheard, as after a timeout.
 
-    Raises asyncio.CancelledError when cancelled, ValueError for a limit that is too small.
+    Raises asyncio.CancelledError when cancelled, ValueError for a limit that is too small and for
+    hints that are not one for each call.
     """
-    if limit_chars < LIMIT_LEAST + len(rest_hint):
-        raise ValueError(f"limit_chars must be at least {LIMIT_LEAST} more than rest_hint has")
+    if limit_chars < LIMIT_LEAST + max(map(len, rest_hints), default=0):
+        raise ValueError(f"limit_chars must be at least {LIMIT_LEAST} more than a hint has")
+    hints = rest_hints or [""] * len(calls)
+    if len(hints) != len(calls):
+        raise ValueError("rest_hints must be one for each call, or none")
     keys = await asyncio.to_thread(lambda: [call_key(call) for call in calls])
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(
-                _run(call, key, toolbox, context, limit_chars, rest_hint)
-                if earlier.count(key) < tries
-                else _repeated(call, key)
+                _not_run(call, key, "cut-off", CUT_OFF)
+                if cut_off and at == len(calls)
+                else _not_run(call, key, "repeated", REPEATED)
+                if earlier.count(key) >= tries
+                else _run(call, key, toolbox, context, limit_chars, hint)
             )
-            for call, key in zip(calls, keys, strict=True)
+            for at, (call, key, hint) in enumerate(zip(calls, keys, hints, strict=True), 1)
         ]
     return tuple(task.result() for task in tasks)
 
@@ -135,13 +143,20 @@ async def _run(
     )
 
 
-async def _repeated(call: ToolCall, key: str) -> Outcome:
+REPEATED = (
+    "Not run: {name} was already called in this turn with the same arguments, and failed or "
+    "returned nothing. Change the arguments, use another tool, or answer with what is known."
+)
+CUT_OFF = (
+    "Not run: the reply was cut off by the length limit within this call of {name}. Call again "
+    "with shorter arguments."
+)
+
+
+async def _not_run(call: ToolCall, key: str, code: Code, words: str) -> Outcome:
     name = _shown(call)
-    text = (
-        f"Not run: {name} was already called in this turn with the same arguments, and failed or "
-        "returned nothing. Change the arguments, use another tool, or answer with what is known."
-    )
-    return Outcome(call.id, name, text, "repeated", 0.0, len(text), text, key)
+    text = words.format(name=name)
+    return Outcome(call.id, name, text, code, 0.0, len(text), text, key)
 
 
 def _shown(call: ToolCall) -> str:

@@ -10,6 +10,8 @@ from memory.core.messages import Message
 MESSAGE_OVERHEAD = 5
 CALL_OVERHEAD = 10
 RESULT_OVERHEAD = 8
+# What chat templates of open models say around the schemas of the tools (Hermes, Qwen, Llama 3).
+TOOLS_OVERHEAD = 150
 
 # Between English (about 4) and Chinese (1 to 2); S1's estimator for any model.
 CHARACTERS_PER_TOKEN = 2.5
@@ -44,8 +46,10 @@ class CharacterCounter:
 
 
 def message_tokens(message: Message, counter: Counter) -> int:
-    """The whole cost of a message in a request, in tokens: text, calls and overheads."""
+    """The whole cost of a message in a request, in tokens: text, thoughts, calls, overheads."""
     tokens = MESSAGE_OVERHEAD + counter.count(message.content)
+    if message.reasoning:
+        tokens += counter.count(message.reasoning)
     for call in message.tool_calls:
         tokens += CALL_OVERHEAD + counter.count(call.name) + counter.count(call.arguments)
     if message.role == "tool":

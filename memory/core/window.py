@@ -17,7 +17,9 @@ from memory.core.policy import Policy
 from memory.core.shortening import apply, prune_results, shorten_arguments, sizes_for, whole_tokens
 from memory.core.tokens import Counter, message_tokens
 
-Kind = typing.Literal["system", "facts", "summary", "tail", "retrieved", "current"]
+Kind = typing.Literal[
+    "system", "tools", "facts", "summary", "tail", "retrieved", "current", "working"
+]
 Reason = typing.Literal["folded", "outside-window", "omitted", "orphan", "no-room"]
 
 
@@ -101,7 +103,8 @@ class Context:
 
     `keep_tools` are the tools whose results the rungs leave alone: they are memory themselves (S1).
     `parts` are further parts of the memory, "facts" or "retrieved", the dearest first: where there
-    is no room the last ones go. `tools` is what the schemas of the tools cost, in tokens.
+    is no room the last ones go. `tools` is what the schemas of the tools cost, in tokens, `note`
+    what the model is told about them beside its system prompt.
     """
 
     system_prompt: str
@@ -114,12 +117,19 @@ class Context:
     keep_tools: Collection[str] = ()
     parts: tuple[Segment, ...] = ()
     tools: int = 0
+    note: str = ""
 
-    def system_segment(self) -> Segment | None:
-        if not self.system_prompt:
-            return None
-        message = Message("system", self.system_prompt)
-        return Segment("system", message, message_tokens(message, self.counter), "system-prompt")
+    def system_segments(self) -> tuple[Segment, ...]:
+        """The system prompt, and what the model is told about its tools."""
+        parts: tuple[tuple[Kind, str, str], ...] = (
+            ("system", self.system_prompt, "system-prompt"),
+            ("tools", self.note, "tools-offered"),
+        )
+        messages = [(kind, Message("system", text), why) for kind, text, why in parts if text]
+        return tuple(
+            Segment(kind, message, message_tokens(message, self.counter), why)
+            for kind, message, why in messages
+        )
 
     def summary_segment(self) -> Segment | None:
         if self.summary is None:
@@ -169,12 +179,12 @@ class Context:
 
     def measure(self, prior: tuple[Group, ...] | None = None) -> Costs:
         """The costs of this context, in tokens; with other prior groups where they are given."""
-        system, summary = self.system_segment(), self.summary_segment()
+        summary = self.summary_segment()
         return measure(
             self.prior if prior is None else prior,
             self.current,
             self.policy,
-            fixed=(system.tokens if system else 0)
+            fixed=sum(segment.tokens for segment in self.system_segments())
             + self.tools
             + sum(part.tokens for part in self.parts),
             summary=summary.tokens if summary else 0,
@@ -203,7 +213,8 @@ class Context:
             cost,
             self.counter,
             parts=[part.tokens for part in self.parts],
-            tools=self.tools,
+            tools=self.tools
+            + sum(one.tokens for one in self.system_segments() if one.kind == "tools"),
             keep_tools=self.keep_tools,
         )
         return Window(
@@ -217,11 +228,15 @@ class Context:
         why = {"keep": "everything", "leave-out": "within-last", "summary": "not-folded"}
         memory = self.parts[: fitted.parts]
         facts = (part for part in memory if part.kind == "facts")
-        first = (self.system_segment(), *facts, summary if fitted.keeps_summary else None)
-        parts = [segment for segment in first if segment]
+        parts = [*self.system_segments(), *facts]
+        parts += [summary] if summary and fitted.keeps_summary else []
         parts += _verbatim(fitted.kept, "tail", why[self.policy.older], fitted.whole, self.counter)
         parts += [part for part in memory if part.kind == "retrieved"]
-        parts += _verbatim(fitted.current, "current", "current-turn", fitted.whole, self.counter)
+        # Of the running turn the steps so far are its working memory (S3).
+        question = 1 if fitted.current and fitted.current[0].messages[0].role == "user" else 0
+        asked, steps = fitted.current[:question], fitted.current[question:]
+        parts += _verbatim(asked, "current", "current-turn", fitted.whole, self.counter)
+        parts += _verbatim(steps, "working", "working-memory", fitted.whole, self.counter)
         return tuple(parts)
 
     def _left_out(

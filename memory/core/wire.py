@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memory.core.messages import Message
+from memory.core.messages import PLAIN, Habits, Message
 
 JOINT = "\n\n"
 
@@ -24,7 +24,9 @@ class Span:
     end: int
 
 
-def to_wire(parts: Iterable[Message]) -> tuple[list[dict[str, Any]], tuple[Span, ...]]:
+def to_wire(
+    parts: Iterable[Message], habits: Habits = PLAIN
+) -> tuple[list[dict[str, Any]], tuple[Span, ...]]:
     """The messages as a provider takes them, and one span per part, in order."""
     wire: list[dict[str, Any]] = []
     spans = []
@@ -34,9 +36,12 @@ def to_wire(parts: Iterable[Message]) -> tuple[list[dict[str, Any]], tuple[Span,
         if last is not None and joins:
             start = len(last["content"]) + len(JOINT)
             last["content"] += JOINT + part.content
+            if habits.reasoning in last:
+                thoughts = filter(None, (last[habits.reasoning], part.reasoning))
+                last[habits.reasoning] = JOINT.join(thoughts)
         else:
             start = 0
-            wire.append(part.to_wire())
+            wire.append(part.to_wire(habits))
         spans.append(Span(len(wire) - 1, start, start + len(part.content)))
     return wire, tuple(spans)
 

@@ -28,7 +28,8 @@ class Request(models.Model):
     """One call of the provider: the snapshot from which what was sent can be rebuilt.
 
     `parts` are the segments in order (see `memory.snapshots`), `options` the blob with everything
-    of the body except the messages. `sha256` is the hash of the body that left the process; empty
+    of the body except the messages, `wire` the provider's habits that shape these (a
+    `memory.core.wire.Habits`). `sha256` is the hash of the body that left the process; empty
     until it did.
     """
 
@@ -45,6 +46,7 @@ class Request(models.Model):
     budget = models.JSONField()
     policy = models.JSONField()
     shape = models.CharField(max_length=10, default="merged")
+    wire = models.JSONField(default=dict, blank=True)
     sha256 = models.CharField(max_length=64, blank=True)
     usage = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

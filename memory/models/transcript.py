@@ -29,6 +29,8 @@ class Conversation(models.Model):
     starts at `context_start`: messages before it are hidden from the model by a reset.
     `memory_revision` rises with every change of the memory; a compaction planned on an older one
     is not committed. `hold_turn` is the number of the turn at which automatic compaction resumes.
+    `tools` are the names of the sets of tools that the model is offered, `max_steps` and
+    `turn_tokens` the limits of one turn (None: the settings').
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -41,6 +43,11 @@ class Conversation(models.Model):
     window = models.PositiveIntegerField(_("context window (tokens)"), null=True, blank=True)
     reply_reserve = models.PositiveIntegerField(_("reply reserve (tokens)"), null=True, blank=True)
     policy_data = models.JSONField(_("policy"), default=dict)
+    tools = models.JSONField(_("tools"), default=list, blank=True)
+    max_steps = models.PositiveSmallIntegerField(_("most steps of a turn"), null=True, blank=True)
+    turn_tokens = models.PositiveIntegerField(
+        _("most tokens of a turn's steps"), null=True, blank=True
+    )
     next_position = models.PositiveBigIntegerField(default=1)
     next_request = models.PositiveIntegerField(default=1)
     next_turn = models.PositiveIntegerField(default=1)
@@ -92,9 +99,9 @@ class TurnState(models.TextChoices):
 class Turn(models.Model):
     """One user message and all that follows until the next one.
 
-    While it runs, `partial` is the reply so far (saved at least once a second), `owner` the
-    channel of the process that runs it and `heartbeat_at` its sign of life. `active` is false once
-    another turn replaces it.
+    While it runs, `partial` is what its step `step` (from 0) has written so far (saved at least
+    once a second), `owner` the channel of the process that runs it and `heartbeat_at` its sign of
+    life. `active` is false once another turn replaces it.
     """
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
@@ -108,6 +115,7 @@ class Turn(models.Model):
     )
     active = models.BooleanField(default=True)
     partial = models.TextField(blank=True)
+    step = models.PositiveSmallIntegerField(default=0)
     owner = models.CharField(max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(default=timezone.now)
     stop_requested = models.BooleanField(default=False)
@@ -147,6 +155,9 @@ class Message(models.Model):
     """One message of the transcript. `tokens` was counted once, with `encoding`.
 
     `counts` says whether S0's rules count it: a user message or a reply without tool calls.
+    `reasoning` are the model's thoughts before it (`reasoning_tokens` of them), no part of what it
+    says. `detail` is what else is known of a tool's result: "error" (a code), "seconds", "length"
+    (characters, where it was cut) and "whole" (the key of the blob with the uncut text).
     """
 
     class Role(models.TextChoices):
@@ -164,6 +175,9 @@ class Message(models.Model):
     tool_calls = models.JSONField(default=list, blank=True)
     tool_call_id = models.CharField(max_length=200, blank=True)
     name = models.CharField(max_length=200, blank=True)
+    reasoning = models.TextField(blank=True)
+    reasoning_tokens = models.PositiveIntegerField(default=0)
+    detail = models.JSONField(default=dict, blank=True)
     tokens = models.PositiveIntegerField()
     encoding = models.CharField(max_length=40)
     counts = models.BooleanField()
@@ -181,15 +195,17 @@ class Message(models.Model):
     def __str__(self) -> str:
         return f"{self.role} {self.position}"
 
-    def to_core(self, turn: int) -> CoreMessage:
-        """The message as a value of the core; `turn` is the number of its turn."""
+    def to_core(self, turn: int, *, reasoning: bool = False) -> CoreMessage:
+        """The message as a value of the core; `turn` is the number of its turn, `reasoning` whether
+        its thoughts are part of it."""
         return CoreMessage(
             role=self.role,  # type: ignore[arg-type]
             content=self.content,
             position=self.position,
             turn=turn,
-            tokens=self.tokens,
+            tokens=self.tokens + (self.reasoning_tokens if reasoning else 0),
             tool_calls=tuple(ToolCall(**call) for call in self.tool_calls),
             tool_call_id=self.tool_call_id,
             name=self.name,
+            reasoning=self.reasoning if reasoning else "",
         )

@@ -10,6 +10,7 @@ from chatapp.provider import target_for
 from memory import service, snapshots, store
 from memory.core.messages import Message as CoreMessage
 from memory.models import Conversation, Message, TurnState
+from memory.rows import Written
 from tests.bench import rivals
 from tests.bench.filling import fill
 from tests.bench.timing import ROUNDS, timed
@@ -41,7 +42,7 @@ def one_turn(conversation: Conversation, index: int) -> None:
     )
     snapshots.mark_sent(request_id=request.pk, sha256="0" * 64)
     store.finish_turn(
-        turn_id=turn.pk, state=TurnState.COMPLETE, reply=answer, encoding="o200k_base"
+        turn_id=turn.pk, state=TurnState.COMPLETE, reply=Written(answer), encoding="o200k_base"
     )
     # The next round meets the same tail again.
     Message.objects.filter(turn=turn).update(active=False)

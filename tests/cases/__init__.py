@@ -40,10 +40,6 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_a_failing_summariser_loses_nothing_and_the_chat_goes_on",
     ),
     "SQ-27": ("tests/chatapp/test_memory.py::test_the_next_summary_is_made_of_the_previous_one",),
-    "PS-19": (
-        "tests/chatapp/test_provider.py::test_characters_split_between_reads_stay_whole",
-        "tests/chatapp/test_socket.py::test_a_message_is_answered_and_told",
-    ),
     "PS-22": (
         "tests/memory/test_window_properties.py::"
         "test_the_first_message_is_the_only_system_message_and_begins_with_the_prompt",
@@ -94,18 +90,9 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_TOOLS = "needs the tool loop"
 _RETRIEVAL = "needs retrieval"
 _LEDGER = "needs the long-term memory"
 LEFT: dict[str, str] = {
-    "CT-11": _TOOLS,
-    "CT-17": _TOOLS,
-    "PS-03": "needs tool calls in the stream",
-    "PS-05": "needs tool calls in the stream",
-    "PS-10": _TOOLS,
-    "PS-11": _TOOLS,
-    "PS-21": _TOOLS,
-    "PS-25": "needs tool calls in the stream",
     "RT-01": _RETRIEVAL,
     "RT-03": _RETRIEVAL,
     "RT-05": _RETRIEVAL,
@@ -114,7 +101,4 @@ LEFT: dict[str, str] = {
     "RT-08": _RETRIEVAL,
     "ML-01": _LEDGER,
     "ML-03": _LEDGER,
-    "RL-01": _TOOLS,
-    "RL-02": _TOOLS,
-    "RL-05": _TOOLS,
 }

@@ -29,6 +29,22 @@ def ends(reason: str) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
 
 
+def part(arguments: Any = None, **more: Any) -> dict[str, Any]:
+    """A chunk with a part of a tool call: `index`, `id`, `name` as given."""
+    function = {"name": more.pop("name")} if "name" in more else {}
+    function |= {} if arguments is None else {"arguments": arguments}
+    return piece(None, tool_calls=[{**more, "function": function}])
+
+
+def calling(*calls: tuple[str, str], reason: str = "tool_calls") -> list[dict[str, Any]]:
+    """The events of a reply that calls tools: pairs of a name and its arguments."""
+    parts = [
+        part(arguments, index=index, id=f"call_{index}", name=name, type="function")
+        for index, (name, arguments) in enumerate(calls)
+    ]
+    return [*parts, ends(reason)]
+
+
 class RawTransport(ScriptedTransport):
     """A scripted provider whose replies may also be lists of events: dicts become chunks, bytes
     go out as they are, an exception breaks the connection there. [DONE] is not added."""

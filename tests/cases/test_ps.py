@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from chatapp.deltas import Reader, Text, Usage
 from chatapp.provider import Provider
+from memory import snapshots
 from memory.models import Conversation, Message, Request, Turn
 from tests.cases.raw import STOP, aassembled, ends, piece
 from tests.chatapp.helpers import say
@@ -158,11 +159,11 @@ async def test_ps_15_reasoning_is_no_answer(
 
 
 @database
-@pytest.mark.xfail(reason="the reasoning of a reply is not stored, so not sent back", strict=True)
 async def test_ps_15_a_provider_that_wants_its_reasoning_back_gets_it(
-    runner: Any, scripted: Any, conversation: Conversation
+    runner: Any, scripted: Any, conversation: Conversation, settings: Any
 ) -> None:
     """The next turn was refused because the field was gone."""
+    settings.LLM_REASONING_FIELD = "reasoning_content"
 
     def wants_it(body: dict[str, Any]) -> Any:
         said = [one for one in body["messages"] if one["role"] == "assistant"]
@@ -170,7 +171,32 @@ async def test_ps_15_a_provider_that_wants_its_reasoning_back_gets_it(
 
     scripted.replies = [REASONING, wants_it]
     await say(runner, conversation, "hello")
+    row = await Message.objects.aget(role="assistant")
+    assert (row.content, row.reasoning) == ("Good day", "the user is impatient")
     assert (await say(runner, conversation, "and?")).state == "complete"
+    sent = scripted.bodies[-1]["messages"][-2]
+    assert (sent["content"], sent["reasoning_content"]) == ("Good day", "the user is impatient")
+    # It costs tokens where it is sent, and a request with it can be rebuilt.
+    first, second = [one async for one in Request.objects.order_by("number")]
+    assert second.tokens >= first.tokens + row.tokens + row.reasoning_tokens
+    for request in (first, second):
+        assert (await sync_to_async(snapshots.rebuild)(request=request)).verified is True
+
+
+@database
+async def test_ps_15_thoughts_are_no_part_of_a_summary(
+    runner: Any, scripted: Any, make_conversation: Any, settings: Any
+) -> None:
+    """What the model thought is neither what was said nor anything to remember."""
+    settings.LLM_REASONING_FIELD = "reasoning_content"
+    policy = {"preset": "hybrid", "max_messages": 4, "keep_messages": 2}
+    conversation = await sync_to_async(make_conversation)(policy=policy)
+    scripted.replies = [[*REASONING[:2], piece("A day is good. " * 9), STOP]]
+    for number in range(4):
+        await say(runner, conversation, f"question {number} " * 9)
+    asked = [body for body in scripted.bodies if not body.get("stream")]
+    assert asked
+    assert "impatient" not in str(asked)
 
 
 @database

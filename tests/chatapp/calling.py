@@ -15,8 +15,8 @@ def call(name: str, arguments: str = "{}", id_: str = "c1") -> ToolCall:
     return ToolCall(id_, name, arguments)
 
 
-def giving(value: Any, **options: Any) -> Tool:
-    @tool(name="get", **options)
+def giving(value: Any, name: str = "get", **options: Any) -> Tool:
+    @tool(name=name, **options)
     def get() -> Any:
         """Get it."""
         if isinstance(value, BaseException):

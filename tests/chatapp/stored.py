@@ -12,6 +12,7 @@ from memory.core.tokens import message_tokens
 from memory.core.wire import body_hash
 from memory.encodings import counter_for
 from memory.models import Conversation, Request, Summary, Turn, TurnState
+from memory.rows import Written, append
 
 
 class Talk:
@@ -59,7 +60,7 @@ class Talk:
         if fits and results:
             self.call(turn, results)
             fits = self.step(turn)
-        said = self.counted(Message("assistant", reply)) if reply and fits else None
+        said = Written(self.counted(Message("assistant", reply))) if reply and fits else None
         store.finish_turn(
             turn_id=turn.pk,
             state=TurnState.COMPLETE if said else TurnState.FAILED,
@@ -84,7 +85,7 @@ class Talk:
         ]
         conversation = self.fresh()
         for message in messages:
-            store.append(conversation, turn, self.counted(message), self.counter.name)
+            append(conversation, turn, Written(self.counted(message)), self.counter.name)
 
     def step(self, turn: Turn) -> bool:
         """Send the request as it stands now; False if it does not fit."""

@@ -14,7 +14,10 @@ from tests.conftest import need
 ROOT = Path(__file__).parents[2]
 POSTGRES = os.environ.get("TEST_POSTGRES_URL", "postgres://root@127.0.0.1:5432/test")
 REDIS = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/0")
-FILES = ("test_turns.py", "test_socket.py", "test_memory.py")
+FILES = (
+    "test_turns.py", "test_socket.py", "test_memory.py", "test_steps.py", "test_search.py",
+    "test_recall.py",
+)  # fmt: skip
 
 
 def listens(url: str) -> bool:

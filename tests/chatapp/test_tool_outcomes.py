@@ -9,9 +9,9 @@ from blockbuster import BlockBuster
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.tools.registry import tool
-from chatapp.tools.running import RESULT_LIMIT, Outcome
-from tests.chatapp.calling import giving, run
+from chatapp.tools.registry import Toolbox, tool
+from chatapp.tools.running import RESULT_LIMIT, Outcome, run_calls
+from tests.chatapp.calling import CONTEXT, call, giving, run
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", [], {}])
@@ -58,7 +58,7 @@ async def test_the_number_of_tries_can_be_raised() -> None:
 
 async def test_five_megabytes_are_bounded_and_the_rest_is_kept(no_blocking: BlockBuster) -> None:
     text = "begin " + "word " * 1_000_000 + "end"
-    done = await run(giving(text), rest_hint="Ask read_result for the rest.")
+    done = await run(giving(text), rest_hints=["Ask read_result for the rest."])
     assert RESULT_LIMIT - 200 < len(done.content) <= RESULT_LIMIT
     assert done.content.startswith("begin word")
     assert "characters left out" in done.content
@@ -79,7 +79,16 @@ async def test_a_result_above_the_limit_is_kept_whole() -> None:
 
 async def test_a_limit_that_leaves_no_room_is_refused() -> None:
     with pytest.raises(ValueError, match="limit_chars must be at least 500"):
-        await run(giving("x"), limit_chars=520, rest_hint="x" * 21)
+        await run(giving("x"), limit_chars=520, rest_hints=["x" * 21])
+
+
+async def test_each_cut_result_ends_with_the_hint_of_its_own_call() -> None:
+    calls = [call("get"), call("short"), call("get")]
+    box = Toolbox([giving("x" * 9_000), giving("short", name="short")])
+    done = await run_calls(calls, box, CONTEXT, rest_hints=["at 4", "at 5", "at 6"])
+    assert [one.content[-4:] for one in done] == ["at 4", "hort", "at 6"]
+    with pytest.raises(ValueError, match="one for each call"):
+        await run_calls(calls, box, CONTEXT, rest_hints=["at 4"])
 
 
 async def test_a_hostile_page_stays_data() -> None:
@@ -102,6 +111,23 @@ ANYTHING: st.SearchStrategy[Any] = (
     | st.dictionaries(st.text(max_size=9), st.none() | st.text(max_size=300), max_size=9)
     | st.builds(ValueError, st.text(st.characters(exclude_categories=()), max_size=800))
 )
+
+
+async def test_a_call_that_was_cut_off_is_not_run_but_those_before_it_are() -> None:
+    get = giving("got")
+    calls = [call("get")] * 2
+    first, last = await run_calls(calls, Toolbox([get]), CONTEXT, cut_off=True)
+    assert (first.error, first.content) == ("", "got")
+    assert (last.error, last.ok) == ("cut-off", False)
+    assert last.content.startswith("Not run: the reply was cut off by the length limit")
+    assert last.content.endswith("Call again with shorter arguments.")
+
+
+async def test_a_call_that_was_cut_off_is_not_taken_for_a_repetition() -> None:
+    one = giving(None)
+    first = await run(one)
+    again = await run(one, earlier=[first.key], cut_off=True)
+    assert again.error == "cut-off"
 
 
 @given(ANYTHING, st.text(st.characters(exclude_categories=()), max_size=30))

@@ -25,7 +25,7 @@ async def begun(runner: Any, conversation: Conversation) -> Turn:
     )
 
     async def written() -> bool:
-        return bool(runner.text_of(turn.pk))
+        return bool((runner.text_of(turn.pk) or (0, ""))[1])
 
     await until(written)
     return turn
@@ -136,9 +136,19 @@ def test_a_late_save_does_not_touch_a_turn_that_has_ended(conversation: Conversa
         Turn.objects.create(conversation=conversation, number=n, client_id=str(n), state=state)
         for n, state in ((1, TurnState.COMPLETE), (2, TurnState.RUNNING))
     ]
-    partials = {turn.pk: "late" for turn in turns} | {10**9: "deleted"}
+    partials = {turn.pk: (0, "late") for turn in turns} | {10**9: (0, "deleted")}
     assert store.save_partials(partials=partials) == frozenset()
     assert [turn.partial for turn in Turn.objects.order_by("number")] == ["", "late"]
+
+
+@pytest.mark.django_db
+def test_a_late_save_does_not_touch_a_step_that_is_over(conversation: Conversation) -> None:
+    turn = Turn.objects.create(conversation=conversation, number=1, client_id="1")
+    store.save_partials(partials={turn.pk: (0, "I look it up.")})
+    store.add_step(turn_id=turn.pk, step=1, written=[], encoding="o200k_base")
+    store.save_partials(partials={turn.pk: (0, "I look it up.")})
+    turn.refresh_from_db()
+    assert (turn.step, turn.partial) == (1, "")
 
 
 async def test_a_lost_layer_costs_frames_and_nothing_else(

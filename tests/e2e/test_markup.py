@@ -29,6 +29,7 @@ import json
 from django.contrib.auth import get_user_model
 from memory import store
 from memory.core.messages import Message
+from memory.rows import Written
 evil, title = json.loads({data!r})
 for _ in range(3):
     made = store.create_conversation(
@@ -38,7 +39,8 @@ for _ in range(3):
         turn, _new = store.start_turn(
             conversation_id=made.pk, client_id=f"seed-{{n}}", encoding="o200k_base", owner="",
             message=Message("user", f"{{n}} {{evil}}", tokens=120))
-        reply = Message("assistant", f"{{n}} {{evil}}\\n\\n```html\\n{{evil}}\\n```", tokens=250)
+        said = f"{{n}} {{evil}}\\n\\n```html\\n{{evil}}\\n```"
+        reply = Written(Message("assistant", said, tokens=250))
         store.finish_turn(turn_id=turn.pk, state="complete", reply=reply, encoding="o200k_base")
     print(made.pk)
 """

@@ -19,6 +19,7 @@ SEED = """
 from django.contrib.auth import get_user_model
 from memory import store
 from memory.core.messages import Message
+from memory.rows import Written
 made = store.create_conversation(
     owner=get_user_model().objects.get(username="local"),
     policy={{"preset": "window"}}, system_prompt="You are a helpful assistant.")
@@ -28,7 +29,7 @@ for n in range(1, {turns} + 1):
         message=Message("user", f"Question {{n}}", tokens=7))
     text = f"Answer {{n}}. " + "It takes a line or more to say. " * (n % 7)
     store.finish_turn(turn_id=turn.pk, state="complete", encoding="o200k_base",
-        reply=Message("assistant", text, tokens=70))
+        reply=Written(Message("assistant", text, tokens=70)))
 print(made.pk)
 """
 

@@ -28,7 +28,7 @@ def window_of(made: Context) -> Window:
 
 
 def current(window: Window) -> list[Segment]:
-    return [segment for segment in window.segments if segment.kind == "current"]
+    return [segment for segment in window.segments if segment.kind in ("current", "working")]
 
 
 STEP = [call("find"), result(long(60))]

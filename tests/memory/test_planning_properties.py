@@ -35,7 +35,8 @@ def kept(context: Context) -> tuple[int, bool, int] | None:
     except WindowTooSmall:
         return None
     kinds = [segment.kind for segment in window.segments]
-    current = sum(segment.tokens for segment in window.segments if segment.kind == "current")
+    now = ("current", "working")
+    current = sum(segment.tokens for segment in window.segments if segment.kind in now)
     return current, "summary" in kinds, kinds.count("tail")
 
 

@@ -17,6 +17,7 @@ from memory.encodings import counter_for
 from tests.memory.strategies import contexts
 
 REAL = counter_for("gpt-4o")
+NOW = ("current", "working")  # the kinds of the running turn
 REAL_OVERHEAD = 4  # tokens that OpenAI adds to a message, at most
 
 
@@ -31,7 +32,7 @@ def window_of(context: Context) -> Window:
 
 def room_of(context: Context) -> int:
     """The tokens that the running turn may take at most."""
-    system = context.system_segment()
+    system = next(iter(context.system_segments()), None)
     return context.budget.usable - context.tools - (system.tokens if system else 0)
 
 
@@ -47,7 +48,7 @@ def changed_in_current(context: Context) -> list[Message]:
     """The messages of the running turn that the window has shortened."""
     stored = {message.position: message for one in context.current for message in one.messages}
     segments = [
-        one for one in window_of(context).segments if one.kind == "current" and not one.made
+        one for one in window_of(context).segments if one.kind in NOW and not one.made
     ]
     changed = [one for one in segments if one.message != stored[one.message.position]]
     assert all(one.whole == stored[one.message.position].tokens for one in changed)
@@ -76,7 +77,7 @@ def test_the_first_message_is_the_only_system_message_and_begins_with_the_prompt
 @given(contexts(running=True))
 def test_the_current_turn_is_in_every_window_and_its_question_whole(context: Context) -> None:
     window = window_of(context)
-    sent = [segment.message for segment in window.segments if segment.kind == "current"]
+    sent = [segment.message for segment in window.segments if segment.kind in NOW]
     assert sent[0] == context.current[0].messages[0]
     assert sent[0].role == "user"
     surplus = {position for one in window.left_out for position in one.positions}
@@ -109,7 +110,7 @@ def test_the_last_user_message_reaches_the_wire_unchanged(context: Context) -> N
     window = window_of(context)
     wire, spans = wire_of(window)
     index = next(
-        index for index, segment in enumerate(window.segments) if segment.kind == "current"
+        index for index, segment in enumerate(window.segments) if segment.kind in NOW
     )
     text = context.current[0].messages[0].content
     assert wire[spans[index].index]["role"] == "user"
@@ -139,7 +140,7 @@ def test_a_window_fits_or_the_error_names_what_is_too_big(context: Context) -> N
         assert window is not None
         assert window.tokens <= usable
         return
-    system = context.system_segment()
+    system = next(iter(context.system_segments()), None)
     said = group_tokens(context.current[0], context.counter) if context.current else 0
     sizes = {"system_prompt": system.tokens if system else 0, "tools": context.tools,
              "message": said, "turn": costs.current - said}  # fmt: skip

@@ -1,12 +1,17 @@
-"""`manage.py demo`: the lesson "memory = context" in the terminal (S3), with the demo model.
+"""`manage.py demo`: the lesson "memory = context" in the terminal, with the demo model.
 
-Tell a name and what one learns, ask something else, ask for the name; reset, and ask again. At
-each step the messages that were really sent are printed, rebuilt from their snapshot.
+`name` (S3): tell a name and what one learns, ask something else, ask for the name; reset, and ask
+again. At each step the messages that were really sent are printed, rebuilt from their snapshot.
+
+`refund` (S0): six questions to an agent with tools; for each turn its tokens and what the memory
+did, at the end what the last request held.
 """
 
 import asyncio
 import textwrap
 from argparse import ArgumentParser
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -17,12 +22,14 @@ from django.core.management.base import BaseCommand
 from django.test.utils import override_settings
 from django.utils import translation
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from chatapp import refund
 from chatapp.provider import Provider
 from chatapp.runner import Runner
 from chatapp.words import state_reason
 from memory import service, snapshots, store
-from memory.models import Conversation, Summary, Turn, TurnState
+from memory.models import Conversation, Message, Summary, Turn
 
 LESSON = {
     "en": (
@@ -35,6 +42,7 @@ LESSON = {
 # Small enough that the name is folded into the summary before it is asked for.
 POLICY = {"preset": "hybrid", "max_messages": 4, "keep_messages": 2}
 OWNER = "demo"
+Talk = tuple[Runner, Conversation]
 WIDTH = 96
 
 
@@ -42,26 +50,79 @@ class Command(BaseCommand):
     help = "Show in the terminal that the model remembers what is in its context, and no more."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("lesson", nargs="?", choices=("name", "refund"), default="name")
         parser.add_argument("--language", choices=sorted(LESSON), default="en")
+        parser.add_argument(
+            "--strategy",
+            choices=sorted(refund.STRATEGIES),
+            default="hybrid",
+            help="of refund: hybrid keeps the number in its summary, window forgets it",
+        )
 
-    def handle(self, *args: Any, language: str, **options: Any) -> None:
+    def handle(self, *args: Any, lesson: str, language: str, strategy: str, **options: Any) -> None:
         call_command("migrate", verbosity=0)
         offline = {"LLM_BASE_URL": "", "LLM_API_KEY": "", "LLM_CONTEXT_WINDOW": None}
-        with (
-            translation.override(language),
-            override_settings(SUMMARY_MODEL="", DEMO_SECONDS_PER_TOKEN=0, **offline),
-        ):
-            asyncio.run(self.lesson(*LESSON[language]))
+        plain = {"SUMMARY_MODEL": "", "LLM_EXTRA_BODY": {}, "DEMO_SECONDS_PER_TOKEN": 0}
+        with translation.override(language), override_settings(**offline, **plain):
+            if lesson == "name":
+                asyncio.run(self.name(*LESSON[language]))
+            else:
+                asyncio.run(self.refund(strategy, refund.questions(language)))
 
-    async def lesson(self, telling: str, other: str, asking: str) -> None:
-        """Run the lesson in a conversation of its own, which is deleted afterwards."""
+    @asynccontextmanager
+    async def talk(self, make: Callable[..., Conversation], **fields: Any) -> AsyncIterator[Talk]:
+        """A conversation of the demo's own, with a runner; it is deleted afterwards."""
         users = get_user_model().objects
         owner, _new = await users.aget_or_create(username=OWNER, defaults={"is_active": False})
-        conversation = await database_sync_to_async(store.create_conversation)(
-            owner=owner, policy=POLICY, system_prompt=_("You are a helpful assistant.")
-        )
+        conversation = await database_sync_to_async(make)(owner=owner, **fields)
         runner = Runner(await database_sync_to_async(Provider)())
         try:
+            yield runner, conversation
+        finally:
+            await runner.close()
+            await database_sync_to_async(store.delete_conversation)(conversation_id=conversation.pk)
+
+    async def refund(self, strategy: str, questions: Sequence[str]) -> None:
+        """Ask the questions; print of each turn what was said, called, spent and folded."""
+        async with self.talk(refund.new_conversation, strategy=strategy) as (runner, conversation):
+            for number, text in enumerate(questions, 1):
+                self.title(_("Turn %(number)s") % {"number": number})
+                known = await conversation.summaries.acount()
+                turn = await self.ran(runner, conversation, text)
+                async for row in turn.messages.order_by("position"):
+                    self.row(row)
+                await self.cost(turn)
+                if await conversation.summaries.acount() > known:
+                    await self.folded(await conversation.summaries.alatest("version"))
+            self.title(_("What the last request held"))
+            await self.sent(turn)
+        self.title(_("Memory = context: the model knew what was sent to it, and nothing else."))
+
+    def row(self, row: Message) -> None:
+        """A message of the transcript: what was said, what was called, or what came of it."""
+        for call in row.tool_calls:
+            self.line(_("calls"), f"{call['name']} {call['arguments']}")
+        if row.content:
+            is_reply = row.role == "assistant" and not row.tool_calls
+            label = "=>" if is_reply else row.role
+            self.line(label, row.content, self.style.SUCCESS if is_reply else str)
+
+    async def cost(self, turn: Turn) -> None:
+        """What a turn's requests took."""
+        requests = [one async for one in turn.requests.order_by("number")]
+        text = ngettext("%(count)s request", "%(count)s requests", len(requests))
+        sizes = " + ".join(str(one.tokens) for one in requests)
+        told = text % {"count": len(requests)}
+        self.stdout.write(
+            self.style.HTTP_INFO(
+                _("%(requests)s: %(sizes)s tokens") % {"requests": told, "sizes": sizes}
+            )
+        )
+
+    async def name(self, telling: str, other: str, asking: str) -> None:
+        """Tell a name, ask for it, reset, ask again, undo, and ask once more."""
+        fields = {"policy": POLICY, "system_prompt": _("You are a helpful assistant.")}
+        async with self.talk(store.create_conversation, **fields) as (runner, conversation):
             for text in (telling, other, asking):
                 await self.turn(runner, conversation, text)
             await database_sync_to_async(service.reset)(conversation_id=conversation.pk)
@@ -70,34 +131,39 @@ class Command(BaseCommand):
             await database_sync_to_async(service.undo)(conversation_id=conversation.pk)
             self.title(_("Undo: what was before the reset is in the context again."))
             await self.turn(runner, conversation, asking)
-        finally:
-            await runner.close()
-            await database_sync_to_async(store.delete_conversation)(conversation_id=conversation.pk)
         self.title(_("Memory = context: the model knew what was sent to it, and nothing else."))
+
+    async def ran(self, runner: Runner, conversation: Conversation, text: str) -> Turn:
+        """Say something and wait for the end of the turn."""
+        turn, _new = await runner.start_turn(
+            conversation_id=conversation.pk, model="", client_id=str(uuid4()), text=text
+        )
+        await runner.wait(turn)
+        return await Turn.objects.aget(pk=turn.pk)
 
     async def turn(self, runner: Runner, conversation: Conversation, text: str) -> None:
         """Say something and print what was folded, what was sent and what came back."""
         versions = await conversation.summaries.acount()
-        turn, _new = await runner.start_turn(
-            conversation_id=conversation.pk, model="", client_id=str(uuid4()), text=text
-        )
-        running = Turn.objects.filter(pk=turn.pk, state=TurnState.RUNNING)
-        while await running.aexists():  # noqa: ASYNC110  (a turn tells only its open pages)
-            await asyncio.sleep(0.01)
+        turn = await self.ran(runner, conversation, text)
         if await conversation.summaries.acount() > versions:
             await self.folded(await conversation.summaries.alatest("version"))
         await self.sent(turn)
-        await turn.arefresh_from_db()
-        reply = await turn.messages.filter(role="assistant").afirst()
+        reply = await turn.messages.filter(role="assistant").alast()
         answer = reply.content if reply else state_reason(turn.state, turn.error_code, "")
         self.line("=>", answer, self.style.SUCCESS)
 
     async def folded(self, summary: Summary) -> None:
-        text = _("Folded: messages %(first)s–%(last)s into summary v%(version)s")
+        text = _(
+            "Folded: messages %(first)s–%(last)s into summary v%(version)s, %(before)s → "
+            "%(after)s tokens, literals carried: %(carried)s"
+        )
         numbers = {
             "first": summary.first_position,
             "last": summary.last_position,
             "version": summary.version,
+            "before": summary.tokens_before,
+            "after": summary.tokens_after,
+            "carried": summary.carried,
         }
         self.title(text % numbers)
 
@@ -111,7 +177,9 @@ class Command(BaseCommand):
             text += " · " + _("identical to what was sent")
         self.stdout.write("\n" + self.style.HTTP_INFO(text))
         for message in rebuilt.body["messages"]:
-            self.line(message["role"], message["content"])
+            calls = [one["function"] for one in message.get("tool_calls", ())]
+            written = [f"{one['name']} {one['arguments']}" for one in calls]
+            self.line(message["role"], "\n".join(filter(None, (message["content"], *written))))
 
     def title(self, text: str) -> None:
         self.stdout.write("\n" + self.style.WARNING(f"--- {text}"))

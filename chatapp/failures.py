@@ -1,0 +1,58 @@
+"""What can go wrong with a provider, as kinds that are told in words and perhaps tried again."""
+
+import re
+
+import httpx2
+import openai
+from django.conf import settings
+
+from chatapp.deltas import StreamError
+
+# What may be over a moment later.
+PASSING = frozenset({"connect", "rate-limit", "server", "stream"})
+
+
+class ProviderError(Exception):
+    """A request failed. `code` names the kind, `detail` is the provider's own words, without the
+    key in case they repeat it: they are stored and shown. `pause` is how long the provider asks to
+    be left alone, in seconds; None where it does not say."""
+
+    def __init__(self, code: str, detail: str = "", pause: float | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.pause = pause
+        key = settings.LLM_API_KEY
+        self.detail = detail.replace(key, "…") if key else detail
+
+
+def as_provider_error(error: Exception) -> ProviderError:
+    """The kind of a client's error, for words the user understands."""
+    detail = str(error)[:500]
+    match error:
+        case StreamError():
+            return ProviderError(error.code, error.detail)
+        case openai.APITimeoutError() | httpx2.TimeoutException():
+            return ProviderError("timeout", detail)
+        case openai.AuthenticationError() | openai.PermissionDeniedError():
+            return ProviderError("auth", detail)
+        case openai.RateLimitError():
+            code = "quota" if error.code == "insufficient_quota" else "rate-limit"
+            return ProviderError(code, detail, _pause(error.response))
+        case openai.NotFoundError():
+            return ProviderError("no-model", detail)
+        case openai.APIStatusError():
+            if error.code == "context_length_exceeded" or "context length" in detail.lower():
+                return ProviderError("too-long", detail)
+            if error.status_code >= 500:
+                return ProviderError("server", detail, _pause(error.response))
+            return ProviderError("refused", detail)
+        case openai.APIConnectionError():
+            return ProviderError("connect", detail)
+        case _:
+            return ProviderError("stream", detail)
+
+
+def _pause(response: httpx2.Response) -> float | None:
+    """The seconds in a Retry-After header; its form with a date is rare and not read."""
+    value = response.headers.get("retry-after", "").strip()
+    return float(value) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", value) else None

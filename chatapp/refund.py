@@ -1,0 +1,88 @@
+"""S0's demo: a refund, a few other questions, and then "what was that refund number?".
+
+Under `hybrid` the number comes back out of the summary or a carried literal; under a sliding window
+of six messages it is gone.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.utils.translation import gettext as _
+
+from chatapp.runner import Runner
+from memory import store
+from memory.models import Conversation, Turn, TurnState
+
+# Six messages stay verbatim, more than ten are folded before the next request (S0).
+STRATEGIES: Mapping[str, dict[str, Any]] = {
+    "hybrid": {
+        "preset": "hybrid",
+        "max_messages": 10,
+        "keep_messages": 6,
+        "when": "before_request",
+        "template": "service",
+    },
+    "window": {"preset": "window", "max_messages": 6},
+}
+QUESTIONS: Mapping[str, Sequence[str]] = {
+    "en": (
+        "Where is the parcel of my order 88231?",
+        "Then I want a refund: the robot vacuum does not return to its dock.",
+        "How long does the refund take?",
+        "Is there a new robot vacuum that you can recommend?",
+        "How much is the S20 Pro?",
+        "By the way, what was that refund number?",
+    ),
+    "zh-hans": (
+        "帮我查一下订单 88231 的物流到哪了",
+        "那我要退款，这个扫地机不回充了",
+        "退款多久到账？",
+        "有没有新款扫地机可以推荐？",
+        "S20 Pro 多少钱？",
+        "对了，刚才那个退款编号是多少来着？",
+    ),
+}
+# The pause between two questions, in seconds: time to look at the panel.
+PAUSE = 1.0
+# Tokens: with the tools' schemas and results in it, so that the messages decide when to fold.
+WINDOW = 8_192
+
+
+def new_conversation(*, owner: Any, strategy: str) -> Conversation:
+    """An empty conversation for the demo. Raises KeyError for an unknown strategy."""
+    title = _("Refund demo, %(strategy)s") % {"strategy": strategy}
+    return store.create_conversation(
+        owner=owner,
+        policy=STRATEGIES[strategy],
+        system_prompt=_("You are the customer service of a shop. Answer briefly."),
+        title=title,
+        tools=["shop"],
+        window=WINDOW,
+    )
+
+
+def questions(language: str) -> Sequence[str]:
+    """The six questions, in the language that is nearest to this code."""
+    return QUESTIONS["zh-hans" if language.lower().startswith("zh") else "en"]
+
+
+async def play(runner: Runner, conversation: Conversation, texts: Sequence[str]) -> None:
+    """Say these texts one after the other, as long as each turn is complete and nobody else says
+    anything."""
+    for number, text in enumerate(texts, 1):
+        try:
+            turn, _new = await runner.start_turn(
+                conversation_id=conversation.pk,
+                model=conversation.model,
+                client_id=f"play-{number}",
+                text=text,
+            )
+        except (store.Busy, ObjectDoesNotExist):
+            return
+        await runner.wait(turn)
+        ended = await Turn.objects.filter(pk=turn.pk).afirst()
+        if ended is None or ended.state != TurnState.COMPLETE:
+            return
+        await asyncio.sleep(PAUSE)
