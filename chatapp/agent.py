@@ -61,7 +61,7 @@ def summariser_for(
 ) -> compaction.Summariser:
     """Who summarises a conversation: the configured model, else the conversation's own; where that
     fails, the configured fallback, else the conversation's own where it is another one."""
-    own = providers.target_for(conversation.model)
+    own = providers.target_of(conversation)
     first = providers.target_for(settings.SUMMARY_MODEL or conversation.model)
     second = providers.target_for(settings.SUMMARY_FALLBACK_MODEL or conversation.model)
     falls_back = second.model != first.model

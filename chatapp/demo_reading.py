@@ -127,6 +127,7 @@ LABEL = re.compile(
     rf"(?<![A-Za-z])(?:{'|'.join(CUES)})(?![A-Za-z])(?: (?:number|code|id)\b|编号|单号|号码|号)?",
     re.I,
 )
+REFUND_NUMBER = re.compile(r"RF\d{6,}")
 AFTER = re.compile(rf"\s*(?:is|was|是|为)\s*(?:my|the|your|我的|你的)?\s*({LABEL.pattern})", re.I)
 CONTEXT = re.compile(r"(?:(?:[A-Za-z']+ ){0,2}[A-Za-z']+|[㐀-鿿]{1,6})\W*$")
 LITERALS_PER_TEXT = 12  # a text full of numbers must not push out everything else
@@ -224,13 +225,16 @@ def literals_in(text: str) -> Items:
             digits = sum(char.isdigit() for char in code)
             if digits >= 3 or (digits and code.isupper() and len(code) >= 5):
                 before, start = sentence[start : match.start()][-60:], match.end()
-                found[match[0]] = _label(before, sentence[start:])
+                found[match[0]] = _label(before, match[0], sentence[start:])
     return dict(list(found.items())[:LITERALS_PER_TEXT])
 
 
-def _label(before: str, after: str) -> str:
+def _label(before: str, value: str, after: str) -> str:
     named = AFTER.match(after)
     cues = [match[0] for match in LABEL.finditer(before)] or ([named[1]] if named else [])
     context = CONTEXT.search(re.split(r"[,，。;；]\s*(?=\S)", before)[-1])
     words = cues[-1] if cues else context[0] if context else ""
-    return re.sub(r"^(?:(?:and|or|the|is|for|on|at|of)(?: |$))+|^[和与是]+|\W+$", "", words)
+    label = re.sub(r"^(?:(?:and|or|the|is|for|on|at|of)(?: |$))+|^[和与是]+|\W+$", "", words)
+    if REFUND_NUMBER.fullmatch(value) and not re.search(CUES[0], label, re.IGNORECASE):
+        return "退款编号" if is_chinese(before + after) else "refund number"
+    return label

@@ -35,6 +35,7 @@ from chatapp.demo_texts import (
     SUM,
     TOPIC_WORD,
     TOPICS,
+    UNTOLD,
     YOU,
     Both,
 )
@@ -46,6 +47,11 @@ def answer(messages: Sequence[Mapping[str, Any]]) -> str:
     if messages[-1]["role"] == "tool":
         result = text_of(messages[-1])[:200]
         return seen.say((f"The tool returned: {result}", f"工具返回：{result}"))
+    return reply_to(seen)
+
+
+def reply_to(seen: Seen) -> str:
+    """The reply to the newest message of the user, without any tool."""
     reading = read(seen.text)
     rest = " ".join(reading.rest)
     rules = [(pattern, rule) for pattern, rule in RULES if not reading.facts or rule is not _greet]
@@ -77,14 +83,14 @@ def _acknowledge(seen: Seen, facts: Facts) -> str:
     return seen.say(("Noted. ", "记下了：")) + others
 
 
+def leaves_open(reply: str) -> bool:
+    """Whether a reply says that something is not known."""
+    return any(words in reply for words in UNTOLD)
+
+
 def _unknown(seen: Seen, things: Sequence[Both]) -> str:
     english, chinese = (" or ".join(t[0] for t in things), "，也不知道".join(t[1] for t in things))
-    return seen.say(
-        (
-            f"I do not know {english}: nothing in this request says so.",
-            f"我不知道{chinese}：这次请求里没有任何内容提到。",
-        )
-    )
+    return seen.say((f"I do not know {english}: {UNTOLD[0]}.", f"我不知道{chinese}：{UNTOLD[1]}。"))
 
 
 def _personal(seen: Seen, match: re.Match[str]) -> str:
@@ -122,6 +128,7 @@ def _thing(seen: Seen, match: re.Match[str]) -> str:
         return _unknown(seen, [("that", "这一点")])
     label, value = fitting[-1]
     label = label if is_chinese(label) == seen.chinese else ""
+    label = label.lower() if label == label.capitalize() else label
     return seen.say((f"The {label or 'number'} is {value}.", f"{label or '编号'}是 {value}。"))
 
 
@@ -144,8 +151,8 @@ def _all(seen: Seen, _: re.Match[str]) -> str:
     if not told and not literals:
         return seen.say(
             (
-                "I do not know anything about you: nothing in this request says so.",
-                "我对你一无所知：这次请求里没有任何内容提到。",
+                f"I do not know anything about you: {UNTOLD[0]}.",
+                f"我对你一无所知：{UNTOLD[1]}。",
             )
         )
     source = seen.say(("All of it stands in this request.", "这些都写在这次请求里。"))

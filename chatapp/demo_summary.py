@@ -1,10 +1,11 @@
 """How the demo model folds messages into a summary.
 
-A summary has up to five lines of items between semicolons, so that it reads as notes and is read
+A summary has up to six lines of items between semicolons, so that it reads as notes and is read
 back exactly when it is chained or asked:
 
     User: is called Ada; is learning agent development
-    Noted: refund number RF20260629001
+    Done: refund number RF20260629001 (order 88231, ¥1,999, does not dock), 3-5 working days
+    Noted: code KX-40718
     Asked: What is ReAct → ReAct lets a model take turns
 """
 
@@ -12,9 +13,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatapp.demo_dealings import about, dealings
 from chatapp.demo_reading import (
     LABEL,
     NOTED,
+    REFUND_NUMBER,
     SEVERAL,
     Facts,
     Items,
@@ -29,6 +32,7 @@ from memory.core.prompts import LANGUAGES
 
 SECTIONS = {
     "facts": ("User", "用户"),
+    "done": ("Done", "已办"),
     "literals": ("Noted", "记下"),
     "requests": ("Requests", "要求"),
     "also": ("Also", "另有"),
@@ -38,13 +42,16 @@ LABELS = {label.casefold(): name for name, labels in SECTIONS.items() for label 
 SPEAKERS = ("assistant", "助手", "tool")
 LINE = re.compile(rf"[\W\d]*({'|'.join((*LABELS, *SPEAKERS))})\W*[:：]\s*(.*)", re.IGNORECASE)
 Dropped = tuple[dict[Any, str], Any]  # something of a summary, and the key of an item in it
-# How many items a summary has at most, whatever its cap; the first kind is the first to be dropped.
-KEPT = {"asked": 12, "also": 8, "requests": 8, "literals": 40}
+# How many items a summary has at most, whatever its cap.
+KEPT = {"asked": 12, "also": 8, "requests": 8, "done": 12, "literals": 40}
 STANDING = re.compile(
     r"(?:please )?(?:always|never|from now on|don't|do not|make sure|remind me|i want|i need)\b.*"
     "|请?(?:以后|总是|务必|不要|每次|从现在|提醒我|帮我|我要|我想).*",
     re.IGNORECASE,
 )
+# Of these, what is over once a tool was called for it; and how a message quotes its calls.
+ONE_OFF = re.compile("(?:please )?i (?:want|need)\\b|请?(?:帮我|我要|我想)", re.IGNORECASE)
+CALLS = re.compile(r"(?:^|\n)calls [\w-]+\(.*", re.DOTALL)
 SMALL_TALK = re.compile(
     r"(?:hi|hello|hey|thanks|thank you|ok|okay|yes|no|你好|您好|嗨|谢谢|好的?)?\W*", re.I
 )
@@ -55,10 +62,12 @@ class Notes:
     """What has been gathered so far; where a new text differs from it, the new text holds."""
 
     facts: Facts = field(default_factory=dict)
+    done: Items = field(default_factory=dict)
     literals: Items = field(default_factory=dict)
     requests: Items = field(default_factory=dict)
     also: Items = field(default_factory=dict)
     asked: Items = field(default_factory=dict)
+    newest: tuple[str, ...] = ()  # the keys of the requests in the user's newest message
 
     def learn(self, text: str, *, memory: bool = False) -> tuple[str, ...]:
         """Take in the facts and literals of a text; returns its clauses that state nothing."""
@@ -71,7 +80,13 @@ class Notes:
         return reading.rest
 
     def note(self, text: str) -> None:
+        done = dealings(text, self.done)
+        for number, item in done.items():
+            self.done.pop(number, None)
+            self.done[number] = _quiet(item)
         for value, label in literals_in(text).items():
+            if done and not LABEL.search(label):  # the steps of a parcel are looked up again
+                continue
             known = self.literals.pop(value, "")
             self.literals[value] = known if known and not LABEL.search(label) else label
 
@@ -86,7 +101,9 @@ class Notes:
             rows.append((LABELS.get(label, label), match[2] if match else line))
         for name, body in sorted(rows, key=lambda row: row[0] != "literals"):
             items = [item.strip() for item in re.split("[;；]", body) if item.strip()]
-            if name in ("requests", "also", "asked"):
+            if name == "done":
+                self.done.update({about(item): item for item in items})
+            elif name in ("requests", "also", "asked"):
                 getattr(self, name).update(
                     {item.partition(" → ")[0].casefold(): item for item in items}
                 )
@@ -99,14 +116,22 @@ class Notes:
     def hear(self, role: str, text: str, asked: str = "") -> str:
         """Take in one message; `asked` is the open question. Returns the question open now."""
         if role != "user":
+            calls = CALLS.search(text) if role == "assistant" else None
+            text = text[: calls.start()] if calls else text
             self.note(text)
-            if role == "assistant" and asked and not text.startswith("calls "):
+            for value, label in literals_in(calls[0]).items() if calls else ():
+                self.literals.setdefault(value, label)
+            for key in self.newest if calls else ():
+                if ONE_OFF.match(key):
+                    self.requests.pop(key, None)
+            if role == "assistant" and asked and not calls:
                 self.asked[asked] += " → " + clip(_quiet((sentences(text) or [""])[0]), 40)
                 asked = ""
             return asked
         rest = [_quiet(clause) for clause in self.learn(text)]
         standing = [clip(clause, 60) for clause in rest if STANDING.fullmatch(clause)]
         self.requests.update({clause.casefold(): clause for clause in standing})
+        self.newest = tuple(clause.casefold() for clause in standing)
         topic = clip(
             next((c for c in rest if not (SMALL_TALK.fullmatch(c) or c in standing)), ""), 40
         )
@@ -118,8 +143,11 @@ class Notes:
         order = list(NOTED)
         facts = sorted(self.facts.items(), key=lambda fact: order.index(fact[0][0]))
         told = [NOTED[kind][chinese].format(s=slot, v=value) for (kind, slot), value in facts]
-        loose = [f"{label} {v}".strip() for v, label in self.literals.items() if v not in str(told)]
-        rows = (told, loose, *(list(i.values()) for i in (self.requests, self.also, self.asked)))
+        done = list(self.done.values())
+        kept = str(told + done)
+        loose = [f"{label} {v}".strip() for v, label in self.literals.items() if v not in kept]
+        others = (list(items.values()) for items in (self.requests, self.also, self.asked))
+        rows = (told, done, loose, *others)
         colon, semicolon = ("：", "；") if chinese else (": ", "; ")
         labelled = zip(SECTIONS.values(), rows, strict=True)
         return "\n".join(
@@ -127,13 +155,24 @@ class Notes:
         )
 
     def fit(self, limit: int, *, chinese: bool) -> str:
-        """The rendering within `limit` tokens: oldest mentions go first, single facts never."""
-        parts: list[Dropped] = []
+        """The rendering within `limit` tokens: oldest mentions go first, single facts never. What
+        was done leaves its numbers behind."""
         for name, most in KEPT.items():
             items: Items = getattr(self, name)
-            parts += [(items, key) for key in items]
             for key in list(items)[: max(0, len(items) - most)]:
                 del items[key]
+        parts: list[Dropped] = [
+            (items, key) for items in (self.asked, self.also, self.requests) for key in items
+        ]
+        ranked = [(_worth(value, label), value) for value, label in self.literals.items()]
+        parts += [(self.literals, value) for worth, value in ranked if worth == 0]
+        parts += [(self.done, key) for key in self.done]
+        parts += [
+            (self.literals, value)
+            for wanted in (1, 2)
+            for worth, value in ranked
+            if worth == wanted
+        ]
         parts += [(self.facts, key) for kind in SEVERAL for key in self.facts if key[0] == kind]
         text = self.render(chinese=chinese)
         for kept, key in parts:
@@ -142,6 +181,11 @@ class Notes:
             if kept.pop(key, None):
                 text = self.render(chinese=chinese)
         return text
+
+
+def _worth(value: str, label: str) -> int:
+    """How late a literal is dropped: what has no label of its own first, refund numbers last."""
+    return 2 if REFUND_NUMBER.fullmatch(value) else int(bool(LABEL.search(label)))
 
 
 def _quiet(text: str) -> str:

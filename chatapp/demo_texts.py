@@ -166,6 +166,53 @@ TOPIC_WORD = re.compile(
     r"\b(?!about|there|their|please|could|would)[A-Za-z]{5,}"
     "|(?:(?![的了吗呢吧啊我你他她这那是在有没要请帮个和与一下么什怎把被多少])[㐀-鿿]){2,4}"
 )
+# What says that something is not known.
+UNTOLD: Both = ("nothing in this request says so", "这次请求里没有任何内容提到")
+# What is looked for in the transcript where a fact of the user is not known.
+WORDS_OF: Mapping[str, Both] = {
+    "name": ("name called call", "名字 姓名 叫"),
+    "learning": ("learning study", "学习 学"),
+    "lives": ("live living moved", "住在 家住 搬到"),
+    "from": ("come from born", "来自 老家"),
+    "work": ("work job profession", "职业 工作"),
+    "workplace": ("work at company", "上班 工作"),
+    "likes": ("like love enjoy", "喜欢 热爱"),
+}
+# What is said before a call, with its arguments in it.
+THOUGHTS: Mapping[str, Both] = {
+    "query_order": ("I look up order {order_number}.", "我来查一下订单 {order_number}。"),
+    "query_logistics": ("I look up order {order_number}.", "我来查一下订单 {order_number}。"),
+    "apply_refund": (
+        "I apply for a refund of order {order_number}.",
+        "我来为订单 {order_number} 申请退款。",
+    ),
+    "query_refund": ("I look up the refund of {number}.", "我来查一下 {number} 的退款。"),
+    "search_knowledge": ("I look that up in the knowledge base.", "我来查一下知识库。"),
+    "recommend_products": ("I look at what is on sale.", "我来看看在售的商品。"),
+    "place_order": ("I place an order: {product}.", "我来下单：{product}。"),
+    "current_time": ("I look at the clock.", "我来看一下时间。"),
+    "search_memory": ("I search the earlier messages.", "我来找一找之前的消息。"),
+    "read_message": ("I read message {position}.", "我来读第 {position} 条消息。"),
+}
+THOUGHT: Both = ("I call {tool}.", "我来调用 {tool}。")
+# What the user is asked where a call needs it and no message tells it, and what shows that the
+# reply before asked back.
+ASKING_FOR: Mapping[str, Both] = {
+    "order_number": (
+        "Which order is it? Please tell me its number.",
+        "请问是哪个订单？请告诉我订单号。",
+    ),
+    "number": (
+        "Which refund is it? Please tell me its number, or that of the order.",
+        "请问是哪一笔退款？请告诉我退款编号或订单号。",
+    ),
+    "product": ("Which product would you like to order?", "请问您要订购哪一款商品？"),
+    "position": ("Which message is it? Please tell me its number.", "请问是第几条消息？"),
+}
+ASKED_BACK = re.compile(
+    r"Which (?:order|refund|product|one)\b[^?]*\?|Please check the number"
+    r"|请问(?:是哪个订单|是哪一笔退款|您?要(?:订购)?哪一款)|请核实订单号"
+)
 COUNT_LIMIT = 2_000
 SIGNS = {
     "+": "+", "plus": "+", "加": "+", "-": "-", "minus": "-", "减": "-",

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from chatapp import servers
 from chatapp.deltas import Piece, Reader, StreamError, usage_counts
-from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, DemoTransport
+from chatapp.demo_model import DEMO_LIMIT, DEMO_MODEL, DEMO_WINDOW, DemoTransport
 from chatapp.failures import ProviderError, as_provider_error
 from chatapp.sse import Decoder, EventTooLong, ServerEvent
 from chatapp.tools.toolsets import toolbox_for
@@ -79,8 +79,10 @@ def target_for(model: str, tools: Iterable[str] = ()) -> Target:
     """Where requests for a conversation's model go, "" being the configured default, and which sets
     of tools they offer."""
     name = default_model() if is_demo() else model or settings.LLM_MODEL
-    known = settings.LLM_CONTEXT_WINDOW or (DEMO_WINDOW if is_demo() else None)
     server, toolbox = servers.configured(), toolbox_for(tools)
+    # The schemas of tools would leave the small window of the demo model no room for messages.
+    demo = (DEMO_LIMIT if toolbox else DEMO_WINDOW) if is_demo() else None
+    known = settings.LLM_CONTEXT_WINDOW or demo
     options: dict[str, Any] = {**settings.LLM_EXTRA_BODY, "model": name, "stream": True}
     if server.usage:
         options["stream_options"] = {"include_usage": True}
@@ -106,7 +108,7 @@ def target_of(conversation: Conversation) -> Target:
 
 def budget_of(conversation: Conversation) -> Budget:
     """The token budget of a conversation's requests."""
-    target = target_for(conversation.model)
+    target = target_of(conversation)
     return conversation.budget(target.window, known=target.known)
 
 

@@ -46,8 +46,6 @@ QUESTIONS: Mapping[str, Sequence[str]] = {
 }
 # The pause between two questions, in seconds: time to look at the panel.
 PAUSE = 1.0
-# Tokens: with the tools' schemas and results in it, so that the messages decide when to fold.
-WINDOW = 8_192
 
 
 def new_conversation(*, owner: Any, strategy: str) -> Conversation:
@@ -59,7 +57,6 @@ def new_conversation(*, owner: Any, strategy: str) -> Conversation:
         system_prompt=_("You are the customer service of a shop. Answer briefly."),
         title=title,
         tools=["shop"],
-        window=WINDOW,
     )
 
 

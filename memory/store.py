@@ -48,7 +48,6 @@ def create_conversation(
     system_prompt: str,
     title: str = "",
     tools: Sequence[str] = (),
-    window: int | None = None,
 ) -> Conversation:
     """A new conversation. Raises ValueError for a policy against its rules."""
     policy_from(policy)
@@ -58,7 +57,6 @@ def create_conversation(
         system_prompt=system_prompt,
         title=title,
         tools=list(tools),
-        window=window,
     )
 
 

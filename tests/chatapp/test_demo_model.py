@@ -11,7 +11,7 @@ import httpx2
 import openai
 import pytest
 
-from chatapp.demo_model import DEMO_MODEL, DEMO_WINDOW, PIECES, DemoTransport, estimated_tokens
+from chatapp.demo_model import DEMO_LIMIT, DEMO_MODEL, PIECES, DemoTransport, estimated_tokens
 from memory.core.messages import Message
 from memory.core.prompts import summary_request
 
@@ -129,15 +129,15 @@ async def test_the_given_counter_is_used() -> None:
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (3 + 4 + 3, 3)
 
 
-async def test_a_prompt_over_the_window_is_refused() -> None:
+async def test_a_prompt_over_the_limit_is_refused() -> None:
     transport = DemoTransport(count=len)
-    fits: list[Any] = [{"role": "user", "content": "x" * (DEMO_WINDOW - 7)}]
-    over: list[Any] = [{"role": "user", "content": "x" * (DEMO_WINDOW - 6)}]
+    fits: list[Any] = [{"role": "user", "content": "x" * (DEMO_LIMIT - 7)}]
+    over: list[Any] = [{"role": "user", "content": "x" * (DEMO_LIMIT - 6)}]
     async with client(transport) as demo:
         reply = await demo.chat.completions.create(model="demo", messages=fits)
         assert reply.usage
-        assert reply.usage.prompt_tokens == DEMO_WINDOW
-        with pytest.raises(openai.BadRequestError, match=r"2048 tokens.* 2049 tokens") as error:
+        assert reply.usage.prompt_tokens == DEMO_LIMIT
+        with pytest.raises(openai.BadRequestError, match=r"8192 tokens.* 8193 tokens") as error:
             await demo.chat.completions.create(model="demo", messages=over)
     assert error.value.code == "context_length_exceeded"
 

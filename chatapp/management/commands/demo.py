@@ -100,12 +100,12 @@ class Command(BaseCommand):
 
     def row(self, row: Message) -> None:
         """A message of the transcript: what was said, what was called, or what came of it."""
-        for call in row.tool_calls:
-            self.line(_("calls"), f"{call['name']} {call['arguments']}")
         if row.content:
             is_reply = row.role == "assistant" and not row.tool_calls
             label = "=>" if is_reply else row.role
             self.line(label, row.content, self.style.SUCCESS if is_reply else str)
+        for call in row.tool_calls:
+            self.line(_("calls"), f"{call['name']} {call['arguments']}")
 
     async def cost(self, turn: Turn) -> None:
         """What a turn's requests took."""
