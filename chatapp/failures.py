@@ -8,6 +8,8 @@ from django.conf import settings
 
 from chatapp.deltas import StreamError
 
+# How servers say that a request is longer than their window (OpenAI, vLLM; llama.cpp).
+TOO_LONG = re.compile("context length|available context size|exceed_context_size", re.IGNORECASE)
 # What may be over a moment later.
 PASSING = frozenset({"connect", "rate-limit", "server", "stream"})
 
@@ -41,7 +43,7 @@ def as_provider_error(error: Exception) -> ProviderError:
         case openai.NotFoundError():
             return ProviderError("no-model", detail)
         case openai.APIStatusError():
-            if error.code == "context_length_exceeded" or "context length" in detail.lower():
+            if error.code == "context_length_exceeded" or TOO_LONG.search(detail):
                 return ProviderError("too-long", detail)
             if error.status_code >= 500:
                 return ProviderError("server", detail, _pause(error.response))

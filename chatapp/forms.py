@@ -8,8 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp import parameters
-from chatapp.parameters import PRESET_LABELS
-from chatapp.provider import is_demo, target_for
+from chatapp.parameters import PRESET_LABELS, TOOLSET_LABELS
+from chatapp.provider import is_demo, target_for, target_of
+from chatapp.tools.toolsets import TOOLSETS
 from memory.core.budget import MIN_WINDOW, budget_for
 from memory.core.policy import Policy
 from memory.core.presets import PARAMETERS, PRESETS, policy_from
@@ -19,6 +20,8 @@ from memory.models import Conversation
 # The longest system prompt, in characters.
 MAX_PROMPT = 32_000
 MAX_TOKENS = 10_000_000
+# The limits of one turn: its steps, and the tokens that they add.
+MOST_STEPS, LEAST_TURN_TOKENS = 100, 100
 
 
 class CleanText(forms.CharField):
@@ -67,6 +70,26 @@ class SettingsForm(forms.Form):
         min_value=1,
         max_value=MAX_TOKENS,
     )
+    tools = forms.MultipleChoiceField(
+        label=gettext_lazy("Tools that the model may use"),
+        choices=[(name, TOOLSET_LABELS.get(name, name)) for name in TOOLSETS],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+    max_steps = forms.IntegerField(
+        label=gettext_lazy("Most steps of a turn"),
+        help_text=gettext_lazy("A step is one request and the tools that it calls."),
+        required=False,
+        min_value=1,
+        max_value=MOST_STEPS,
+    )
+    turn_tokens = forms.IntegerField(
+        label=gettext_lazy("Working memory of a turn (tokens)"),
+        help_text=gettext_lazy("All that the steps of one turn may add, in tokens."),
+        required=False,
+        min_value=LEAST_TURN_TOKENS,
+        max_value=MAX_TOKENS,
+    )
     preset = forms.ChoiceField(
         label=gettext_lazy("Memory policy"),
         choices=[(name, PRESET_LABELS[name]) for name in PRESETS],
@@ -84,11 +107,13 @@ class SettingsForm(forms.Form):
             ("", _("%(model)s (default)") % {"model": default}),
             *((name, name) for name in names),
         ]
-        window = str(target_for(current).window)
-        self.fields["window"].widget.attrs["placeholder"] = window
+        usual = target_of(conversation).window
+        self.fields["window"].widget.attrs["placeholder"] = str(usual)
         self.fields["reply_reserve"].widget.attrs["placeholder"] = str(
-            budget_for(conversation.window or target_for(current).window).reply_reserve
+            budget_for(conversation.window or usual).reply_reserve
         )
+        self.fields["max_steps"].widget.attrs["placeholder"] = str(settings.TURN_MAX_STEPS)
+        self.fields["turn_tokens"].widget.attrs["placeholder"] = str(settings.TURN_TOKENS)
         for name, make in parameters.FIELDS.items():
             self.fields[name] = make()
             self._mark_parameter(name)
@@ -116,7 +141,7 @@ class SettingsForm(forms.Form):
         return values
 
     def _check_budget(self, values: dict[str, Any]) -> None:
-        window = values["window"] or target_for(values["model"]).window
+        window = values["window"] or target_for(values["model"], values["tools"]).window
         try:
             budget_for(window, values["reply_reserve"])
         except ValueError:
@@ -145,6 +170,9 @@ class SettingsForm(forms.Form):
             "model": values["model"],
             "window": values["window"],
             "reply_reserve": values["reply_reserve"],
+            "tools": [name for name in TOOLSETS if name in values["tools"]],
+            "max_steps": values["max_steps"],
+            "turn_tokens": values["turn_tokens"],
             "policy_data": self.policy_data,
         }
 
@@ -158,5 +186,8 @@ def _initial(conversation: Conversation) -> dict[str, Any]:
         "model": conversation.model,
         "window": conversation.window,
         "reply_reserve": conversation.reply_reserve,
+        "tools": conversation.tools,
+        "max_steps": conversation.max_steps,
+        "turn_tokens": conversation.turn_tokens,
         "preset": policy.preset,
     } | parameters.differing(policy)

@@ -4,38 +4,35 @@ What the page shows and what `context.json` gives come from one value, so they c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.http import Http404
 from django.urls import reverse
 
-from chatapp import policy_words, words
-from chatapp.provider import is_demo, target_for
+from chatapp import parameters, policy_words, words
+from chatapp.cards import BAR, answered, cards_of
+from chatapp.provider import is_demo, target_of
 from memory import service, snapshots, versions
 from memory.core.budget import Budget
 from memory.core.limits import token_trigger
 from memory.core.policy import Policy
 from memory.core.presets import policy_from
-from memory.core.text import shorten
 from memory.core.window import Segment
 from memory.core.wire import body_hash, to_wire
 from memory.encodings import counter_for
 from memory.models import Conversation, MemoryEvent, Request, usage_tokens
 
-# The width of the bar in its own units.
-BAR = 1000
-# Characters of a segment that its closed card shows.
-PREVIEW = 220
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One request as it is shown: the next one (`request` None) or one that was sent."""
+    """One request as it is shown: the next one (`request` None) or one that was sent. `tokens` are
+    its segments' and those of the tools' schemas."""
 
     conversation: Conversation
     request: Request | None
     segments: tuple[Segment, ...]
+    tokens: int
     left_out: tuple[dict[str, Any], ...]
     body: dict[str, Any] | None
     budget: Budget
@@ -48,12 +45,15 @@ class Shown:
     forecast: str = ""
 
     @property
-    def tokens(self) -> int:
-        return (
-            self.request.tokens
-            if self.request
-            else sum(segment.tokens for segment in self.segments)
-        )
+    def schemas(self) -> list[dict[str, Any]]:
+        """The tools that the request offers."""
+        return list(self.body.get("tools", ())) if self.body else []
+
+    @property
+    def tools_tokens(self) -> int:
+        """What the schemas of the tools cost, in tokens."""
+        rest = self.tokens - sum(segment.tokens for segment in self.segments)
+        return max(rest, 0) if self.schemas else 0
 
 
 def shown_next(conversation: Conversation, assembled: service.Assembled) -> Shown:
@@ -71,6 +71,7 @@ def shown_next(conversation: Conversation, assembled: service.Assembled) -> Show
         conversation,
         None,
         segments,
+        assembled.window.tokens if assembled.window else 0,
         tuple(
             {"reason": one.reason, "positions": one.positions, "tokens": one.tokens}
             for one in left_out
@@ -98,6 +99,7 @@ def shown_past(conversation: Conversation, number: int) -> Shown:
         conversation,
         request,
         rebuilt.segments,
+        request.tokens,
         tuple(request.left_out),
         rebuilt.body,
         Budget(**request.budget),
@@ -111,7 +113,7 @@ def shown_past(conversation: Conversation, number: int) -> Shown:
 
 def as_json(shown: Shown) -> dict[str, Any]:
     """A request as plain data: body, segments with their place in it, tokens, budget, policy."""
-    _, spans = to_wire(segment.message for segment in shown.segments)
+    spans = to_wire(segment.message for segment in shown.segments)[1]
     return {
         "conversation": str(shown.conversation.pk),
         "revision": shown.conversation.memory_revision,
@@ -123,17 +125,23 @@ def as_json(shown: Shown) -> dict[str, Any]:
                 "kind": segment.kind,
                 "why": segment.why,
                 "role": segment.message.role,
+                "name": tool,
                 "text": segment.message.content,
+                "reasoning": segment.message.reasoning,
+                "tool_calls": [asdict(call) for call in segment.message.tool_calls],
                 "tokens": segment.tokens,
                 "position": segment.message.position or None,
                 "message": span.index,
                 "start": span.start,
                 "end": span.end,
             }
-            for segment, span in zip(shown.segments, spans, strict=True)
+            for segment, span, tool in zip(
+                shown.segments, spans, answered(shown.segments), strict=True
+            )
         ],
         "left_out": list(shown.left_out),
         "tokens": shown.tokens,
+        "tools_tokens": shown.tools_tokens,
         "encoding": shown.encoding,
         "estimated": shown.estimated,
         "usage": shown.request.usage if shown.request else {},
@@ -160,13 +168,15 @@ def panel(shown: Shown) -> dict[str, Any]:
         else reverse("context_json", args=[conversation.pk])
     )
     undoable = versions.last_undoable(conversation)
-    target = target_for(conversation.model)
+    target = target_of(conversation)
     return {
         "number": number,
         "last": last,
         "previous": (number - 1 if number else last) or None,
         "next": number + 1 if number and number < last else None,
-        "segments": _cards(shown),
+        "segments": cards_of(
+            shown.segments, shown.schemas, shown.tools_tokens, shown.policy, budget.window
+        ),
         "tokens": shown.tokens,
         "window": budget.window,
         "usable": budget.usable,
@@ -177,8 +187,10 @@ def panel(shown: Shown) -> dict[str, Any]:
         "encoding": shown.encoding,
         "estimated": shown.estimated,
         "provider_tokens": usage_tokens(request.usage) if request else None,
+        "usage": request.usage if request else {},
         "model": shown.body["model"] if shown.body else target.model,
         "is_demo": is_demo(),
+        "toolsets": parameters.toolset_words(conversation.tools),
         "policy_name": shown.policy.preset,
         "policy_text": policy_words.policy_text(shown.policy, budget),
         "forecast": shown.forecast,
@@ -194,38 +206,6 @@ def panel(shown: Shown) -> dict[str, Any]:
         "empty": not shown.segments,
         "conversation": conversation,
     }
-
-
-def _cards(shown: Shown) -> list[dict[str, Any]]:
-    cards, x = [], 0.0
-    for index, segment in enumerate(shown.segments, 1):
-        width = segment.tokens * BAR / shown.budget.window
-        cards.append(
-            {
-                "index": index,
-                "kind": segment.kind,
-                "label": policy_words.segment_label(segment),
-                "why": policy_words.segment_reason(segment, shown.policy),
-                "role": segment.message.role,
-                "text": segment.message.content,
-                "preview": shorten(_inner(segment), PREVIEW),
-                "tokens": segment.tokens,
-                "position": segment.message.position,
-                "version": segment.version,
-                "first": segment.first,
-                "last": segment.last,
-                "x": f"{x:.1f}",
-                "width": f"{max(width, 1):.1f}",
-            }
-        )
-        x += width
-    return cards
-
-
-def _inner(segment: Segment) -> str:
-    """What a card shows while it is closed: of a memory part what its fence holds."""
-    text = segment.message.content
-    return text.partition(">\n")[2].rpartition("\n<")[0] if segment.version else text
 
 
 def _left_out(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

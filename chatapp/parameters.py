@@ -1,6 +1,6 @@
 """The parameters of the policies as fields of a form: empty means what the policy itself has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -27,6 +27,12 @@ PRESET_LABELS = {
     "consolidator": gettext_lazy("consolidator: half the window, then down to a third"),
     "harness": gettext_lazy("harness: for agents; shorten, keep the raw text, summarise"),
     "layered": gettext_lazy("layered: newest messages, summary, long-term memory"),
+}
+
+# What a set of tools is called where it is switched on.
+TOOLSET_LABELS = {
+    "shop": gettext_lazy("Demo shop: orders, parcels, refunds, products"),
+    "memory": gettext_lazy("Memory: search and read earlier messages"),
 }
 
 CHOICES: Mapping[str, tuple[tuple[str, Any], ...]] = {
@@ -149,6 +155,11 @@ def default_words(policy: Policy, name: str) -> str:
     if name in CHOICES:
         return _("as the policy has it: %(value)s") % {"value": dict(CHOICES[name])[value]}
     return "" if value is None else str(value)
+
+
+def toolset_words(names: Iterable[str]) -> str:
+    """Sets of tools by their labels; empty for none."""
+    return "; ".join(str(TOOLSET_LABELS.get(name, name)) for name in names)
 
 
 def in_words(data: Mapping[str, Any]) -> str:

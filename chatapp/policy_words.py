@@ -73,12 +73,29 @@ def _kept(policy: Policy, budget: Budget) -> str:
     return text
 
 
-def segment_label(segment: Segment) -> str:
-    """What a segment is."""
+def tools_label(count: int) -> str:
+    """What the schemas of so many tools are."""
+    return ngettext("%(count)s tool", "%(count)s tools", count) % {"count": count}
+
+
+def tools_reason() -> str:
+    """Why the schemas of the tools are in a request."""
+    return _("what the model may call")
+
+
+def segment_label(segment: Segment, tool: str = "") -> str:
+    """What a segment is; `tool` is the name of the tool whose result it is."""
     if segment.kind == "system":
         return _("System prompt")
+    if segment.kind == "tools":
+        return _("Note on the tools")
     if segment.kind == "summary":
         return _("Summary v%(version)s") % {"version": segment.version}
+    if tool:
+        return _("Result of %(tool)s") % {"tool": tool}
+    if calls := segment.message.tool_calls:
+        text = ngettext("Call of %(tool)s", "%(count)s calls", len(calls))
+        return text % {"tool": calls[0].name, "count": len(calls)}
     return {"user": _("You"), "assistant": _("Assistant"), "tool": _("Tool result")}[
         segment.message.role
     ]
@@ -94,9 +111,13 @@ def segment_reason(segment: Segment, policy: Policy) -> str:
         "within-last": _("one of the last %(count)s messages") % {"count": policy.keep_messages},
         "not-folded": _("not folded yet"),
         "current-turn": _("current turn, never folded"),
+        "working-memory": _("working memory, until the turn ends"),
+        "tools-offered": _("beside the system prompt"),
     }
     text = str(words.get(segment.why, segment.why))
-    if segment.made:
+    if segment.made and segment.kind == "working":
+        text += " · " + _("made up: there is no result yet")
+    elif segment.made:
         text += " · " + _("made up: the call has no result")
     if segment.whole:
         text += " · " + _("shortened from %(tokens)s tokens") % {"tokens": f"{segment.whole:,}"}

@@ -15,7 +15,7 @@ from memory.core.carrying import Candidate, same
 from memory.core.diff import word_diff
 from memory.core.literals import Literal, spans
 from memory.core.text import shorten
-from memory.models import Conversation, Summary
+from memory.models import Conversation, Message, Summary
 
 # The newest versions that the tab lists; older ones are reached by their number.
 LISTED = 100
@@ -174,11 +174,16 @@ def _sources(row: Summary) -> list[dict[str, Any]]:
         {
             "position": one.position,
             "role": one.get_role_display(),
-            "excerpt": shorten(" ".join(one.content[: 4 * EXCERPT].split()), EXCERPT),
+            "excerpt": shorten(" ".join(_said(one)[: 4 * EXCERPT].split()), EXCERPT),
             "before": one.position + PAGE // 2 if one.position < newest else None,
         }
         for one in within[:SOURCES]
     ]
+
+
+def _said(message: Message) -> str:
+    """What a message says, or which tools it calls."""
+    return message.content or ", ".join(call["name"] for call in message.tool_calls)
 
 
 def _failures(row: Summary) -> list[str]:

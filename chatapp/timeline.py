@@ -1,7 +1,7 @@
 """The Timeline tab: every change of the memory with its reason, and what the requests cost."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -14,6 +14,8 @@ from memory.core.costing import saving
 from memory.core.text import shorten
 from memory.models import Conversation, MemoryEvent, Request, usage_tokens
 
+# The parts of a request that stand in every one, whatever was said.
+FIXED = ("system", "tools")
 # The newest events and requests that are listed.
 LISTED = 200
 # Characters that are shown of a setting's text.
@@ -95,6 +97,8 @@ def _setting(value: Any) -> Any:
     """A setting's value as it is shown; None for one that is empty."""
     if isinstance(value, dict):
         return parameters.in_words(value)
+    if isinstance(value, list):
+        return parameters.toolset_words(value) or None
     return (shorten(value, EXCERPT) if isinstance(value, str) else value) or None
 
 
@@ -148,9 +152,11 @@ def _everything(conversation: Conversation, requests: list[Request]) -> list[int
     rows = conversation.messages.order_by("position")
     positions, sums = [0], [0]
     replaced: dict[int, list[tuple[int, int]]] = {}
+    costs_at: dict[int, int] = {}
     for position, tokens, active, turn in rows.values_list(
         "position", "tokens", "active", "turn_id"
     ):
+        costs_at[position] = tokens
         if active:
             positions.append(position)
             sums.append(sums[-1] + tokens)
@@ -165,10 +171,27 @@ def _everything(conversation: Conversation, requests: list[Request]) -> list[int
     for one in requests:
         start = starts[bisect_right(times, one.created_at)]
         last = max((part["ranges"][-1][1] for part in one.parts if "ranges" in part), default=0)
-        system = sum(part.get("tokens", 0) for part in one.parts if part["kind"] == "system")
+        system = sum(part.get("tokens", 0) for part in one.parts if part["kind"] in FIXED)
+        system += _schemas(one, costs_at)
         own = sum(cost for at, cost in replaced.get(one.turn_id, ()) if at <= last)
         costs.append(system + max(0, until(last) - until(start - 1)) + own)
     return costs
+
+
+def _schemas(request: Request, costs: Mapping[int, int]) -> int:
+    """What the schemas of a request's tools cost, in tokens: all that its parts do not. `costs` are
+    those of the messages, by position."""
+    if all(part["kind"] != "tools" for part in request.parts):
+        return 0
+    parts = sum(
+        part["tokens"]
+        if "tokens" in part
+        else sum(
+            costs.get(at, 0) for first, last in part["ranges"] for at in range(first, last + 1)
+        )
+        for part in request.parts
+    )
+    return max(0, request.tokens - parts)
 
 
 def _starts(conversation: Conversation) -> tuple[list[datetime], list[int]]:

@@ -1,12 +1,13 @@
 """The transcript as it is shown: turns, what the model can see of them, and the lines between."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from chatapp import words
+from chatapp.call_rows import call_row, paired, steps
 from chatapp.markdown import render
 from memory import service, versions
 from memory.models import Conversation, MemoryEvent, Message, Summary, Turn
@@ -24,6 +25,7 @@ class Sight:
     version: int
     tail: frozenset[int]
     current: frozenset[int]
+    working: frozenset[int]
 
     def of(self, position: int) -> tuple[str, str]:
         """The state of the message at a position, and the words for it."""
@@ -31,6 +33,8 @@ class Sight:
             return "reset", _("before the reset")
         if position in self.current:
             return "current", _("current turn")
+        if position in self.working:
+            return "working", _("working memory")
         if position in self.tail:
             return "window", ""
         if position <= self.folded_to:
@@ -42,32 +46,39 @@ def sight_of(assembled: service.Assembled) -> Sight:
     """What the next request contains."""
     segments = assembled.window.segments if assembled.window else ()
     summary = assembled.context.summary
+
+    def positions(kind: str) -> frozenset[int]:
+        return frozenset(one.message.position for one in segments if one.kind == kind)
+
     return Sight(
         start=assembled.conversation.context_start,
         folded_to=summary.last if summary else 0,
         version=summary.version if summary else 0,
-        tail=frozenset(one.message.position for one in segments if one.kind == "tail"),
-        current=frozenset(one.message.position for one in segments if one.kind == "current"),
+        tail=positions("tail"),
+        current=positions("current"),
+        working=positions("working"),
     )
 
 
 def transcript(
-    assembled: service.Assembled, *, before: int | None = None, live: str | None = None
+    assembled: service.Assembled,
+    *,
+    before: int | None = None,
+    live: tuple[int, str] | None = None,
 ) -> dict[str, Any]:
     """A page of the transcript: at most fifty messages, the newest ones or those before a position.
 
-    `live` is the running reply as this process has it; without it the saved part is shown.
+    `live` is the running step and what it has written, as this process has it; without it the saved
+    part is shown.
     """
     conversation = assembled.conversation
     rows = conversation.messages.filter(active=True)
     if before is not None:
         rows = rows.filter(position__lt=before)
     newest = list(rows.select_related("turn").order_by("-position")[: PAGE + 1])
-    page = newest[:PAGE][::-1]
+    page = _whole_steps(newest)
     sight = sight_of(assembled)
-    turns = _turns(conversation, page, sight, live)
-    if not page and before is None:
-        turns = []
+    turns = _turns(conversation, page, sight, live, is_newest=before is None)
     start = page[0].position if page and len(newest) > PAGE else 0
     end = before or conversation.next_position
     return {
@@ -77,33 +88,76 @@ def transcript(
     }
 
 
+def _whole_steps(newest: Sequence[Message]) -> list[Message]:
+    """The page, oldest first. Where older messages exist it does not begin with results, which
+    stay with their call on the page before; unless it has nothing else."""
+    page = list(newest[:PAGE][::-1])
+    if len(newest) <= PAGE:
+        return page
+    return page[next((at for at, row in enumerate(page) if row.role != "tool"), 0) :]
+
+
 def _turns(
-    conversation: Conversation, page: list[Message], sight: Sight, live: str | None
+    conversation: Conversation,
+    page: list[Message],
+    sight: Sight,
+    live: tuple[int, str] | None,
+    *,
+    is_newest: bool,
 ) -> list[dict[str, Any]]:
     last = conversation.turns.filter(active=True).order_by("-number").first()
-    turns: dict[int, dict[str, Any]] = {}
+    rows: dict[int, list[Message]] = {}
     for row in page:
-        turn = row.turn
-        if turn.pk not in turns:
-            turns[turn.pk] = _turn(turn, last, live)
-        turns[turn.pk]["messages"].append(_message(row, sight))
+        rows.setdefault(row.turn_id, []).append(row)
     replaced = _replaced(conversation, [row.turn for row in page], sight)
-    for pk, versions_ in replaced.items():
-        turns[pk]["replaced"] = versions_
-    return list(turns.values())
+    turns = []
+    for pk, members in rows.items():
+        turn = members[0].turn
+        # What an older page breaks off in the middle of goes on behind it.
+        goes_on = not is_newest and members[-1] is page[-1]
+        without = "running" if turn.is_running else "below" if goes_on else "interrupted"
+        shown = _turn(turn, last, live)
+        shown |= {"items": _items(members, sight, without), "replaced": replaced.get(pk, [])}
+        shown["asked"] = members[0].content if members[0].role == "user" else ""
+        turns.append(shown)
+    return turns
 
 
-def _turn(turn: Turn, last: Turn | None, live: str | None) -> dict[str, Any]:
+def _turn(turn: Turn, last: Turn | None, live: tuple[int, str] | None) -> dict[str, Any]:
+    step, partial = turn.step, turn.partial
+    if live is not None and live[0] >= step:  # else its step has been stored meanwhile
+        step, partial = live
     return {
         "type": "turn",
         "number": turn.number,
         "state": turn.state,
         "is_last": last is not None and turn.pk == last.pk,
+        "code": turn.error_code,
         "error": words.state_reason(turn.state, turn.error_code, turn.error_detail),
-        "partial": (turn.partial if live is None else live) if turn.is_running else "",
-        "messages": [],
-        "replaced": [],
+        "step": step,
+        "partial": partial if turn.is_running else "",
     }
+
+
+def _items(rows: Iterable[Message], sight: Sight, without: str) -> list[dict[str, Any]]:
+    """The messages of a turn as they are shown: those with calls as steps, with their results.
+
+    `without` is what a call is that has no result, as in `call_row`.
+    """
+    items: list[dict[str, Any]] = []
+    for row, results in steps(rows):
+        item = _message(row, sight)
+        if row.tool_calls:
+            pairs, surplus = paired(row.tool_calls, results)
+            item["calls"] = [call_row(call, result, without) for call, result in pairs]
+            # Of steps that follow each other the first one says it for all.
+            item["repeats"] = bool(
+                items and items[-1]["calls"] and items[-1]["state"] == item["state"]
+            )
+            items += [item, *(_message(one, sight) for one in surplus)]
+        else:
+            items.append(item)
+    return items
 
 
 def _message(row: Message, sight: Sight) -> dict[str, Any]:
@@ -113,11 +167,14 @@ def _message(row: Message, sight: Sight) -> dict[str, Any]:
         "role": row.role,
         "html": render(row.content) if row.role == "assistant" else "",
         "text": row.content,
+        "reasoning": row.reasoning,
+        "reasoning_tokens": row.reasoning_tokens,
         "tokens": row.tokens,
+        "calls": [],
         "state": state,
         "version": sight.version if state == "folded" else 0,
         "state_label": label,
-        "can_fork": row.active and row.role != "tool",
+        "can_fork": row.active and row.role != "tool" and not row.tool_calls,
     }
 
 
@@ -138,10 +195,10 @@ def _replaced(
         chain: list[dict[str, Any]] = []
         while key and key in messages:
             turn = messages[key][0].turn
-            shown_messages = [_message(row, sight) for row in messages[key]]
-            for one in shown_messages:
+            items = _items(messages[key], sight, "interrupted")
+            for one in items:
                 one |= {"state": "outside", "state_label": _("replaced"), "version": 0}
-            chain.insert(0, {"number": turn.number, "messages": shown_messages})
+            chain.insert(0, {"number": turn.number, "items": items})
             key = turn.replaces_id
         result[pk] = chain
     return result
@@ -168,7 +225,7 @@ def _with_lines(
     lines.sort(key=lambda line: line[0])
     items: list[dict[str, Any]] = []
     for turn in turns:
-        first = turn["messages"][0]["position"]
+        first = turn["items"][0]["position"]
         while lines and lines[0][0] <= first:
             items.append(lines.pop(0)[1])
         items.append(turn)

@@ -23,6 +23,8 @@ export function dressMarkdown(root) {
 
 function textFor(button) {
   if (button.dataset.copy === "code") return button.parentElement.querySelector("pre").innerText;
+  const result = button.closest(".result");
+  if (result) return result.querySelector("[data-copied]").textContent;
   const message = button.closest(".message");
   if (message) return message.querySelector(".body").innerText;
   return button.closest(".segment")?.querySelector(".segment-text").textContent ?? "";

@@ -4,6 +4,7 @@
 
 function isChanged(control) {
   if (!control.name || control.type === "hidden" || control.disabled) return false;
+  if (control.type === "checkbox") return control.checked !== control.defaultChecked;
   if (control.tagName !== "SELECT") return control.value !== control.defaultValue;
   const options = Array.from(control.options);
   return control.value !== (options.find((option) => option.defaultSelected) ?? options[0])?.value;
@@ -15,18 +16,18 @@ function isDirty(form) {
 }
 
 export function createDrafts(body) {
-  const kept = new Map(); // id of the form -> { of, values }
+  const kept = new Map(); // id of the form -> { of, values }, values by the controls' ids
 
   const forms = () => Array.from(body.querySelectorAll("form[data-keep]"));
   const tellNewer = (form) => form.querySelector("[data-newer]")?.removeAttribute("hidden");
 
   function valuesOf(form) {
     const controls = Array.from(form.elements).filter((control) => control.name && control.type !== "hidden");
-    return controls.map((control) => [control.name, control.value]);
+    return controls.map(({ id, value, checked }) => [id, { value, checked }]);
   }
 
   function putBack(form, { of, values }) {
-    for (const [name, value] of values) if (form.elements[name]) form.elements[name].value = value;
+    for (const [id, value] of values) if (id && form.elements[id]) Object.assign(form.elements[id], value);
     form.closest("details")?.setAttribute("open", "");
     if (form.dataset.keep !== of) tellNewer(form);
   }

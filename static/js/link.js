@@ -1,10 +1,17 @@
 // Hovering or focusing a part of the request marks its messages in the transcript, and the other
-// way round.
+// way round. A tool's result is marked at the row of its call.
+
+const MESSAGE = ".message[data-position], .result[data-position]";
 
 function within(part, position) {
   const { position: only, first, last } = part.dataset;
   if (only) return only === position;
   return Boolean(first) && Number(first) <= Number(position) && Number(position) <= Number(last);
+}
+
+/** Opens what an element is folded into. */
+export function unfold(element) {
+  for (let fold = element.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
 }
 
 /** reveal(id): loads what is older until the message is there; resolves to it or to null. */
@@ -18,26 +25,30 @@ export function linkParts({ reveal }) {
   }
 
   const cards = () => Array.from(document.querySelectorAll(".segment[data-segment]"));
-  const messages = () => Array.from(document.querySelectorAll(".message[data-position]"));
   const withBar = (card) => [card, document.querySelector(`[data-bar] [data-segment="${card.dataset.segment}"]`)].filter(Boolean);
+  const shownAt = (message) => message.closest(".call") ?? message;
+
+  function messagesOf(part) {
+    const all = Array.from(document.querySelectorAll(MESSAGE));
+    return all.filter((message) => within(part, message.dataset.position)).map(shownAt);
+  }
 
   function fromPart(element) {
     const card = cards().find((candidate) => candidate.dataset.segment === element.dataset.segment);
-    if (!card) return;
-    mark([...withBar(card), ...messages().filter((message) => within(card, message.dataset.position))]);
+    if (card) mark([...withBar(card), ...messagesOf(card)]);
   }
 
   function fromMessage(message) {
     const card = cards().find((candidate) => within(candidate, message.dataset.position));
-    mark([message, ...(card ? withBar(card) : [])]);
+    mark([shownAt(message), ...(card ? withBar(card) : [])]);
   }
 
   function pointed(event) {
     const part = event.target.closest?.("[data-bar] [data-segment], .segment[data-segment]");
     if (part) return fromPart(part);
     const source = event.target.closest?.("[data-marks]");
-    if (source) return mark([source, ...messages().filter((message) => within(source, message.dataset.position))]);
-    const message = event.target.closest?.(".message[data-position]");
+    if (source) return mark([source, ...messagesOf(source)]);
+    const message = event.target.closest?.(".call")?.querySelector(MESSAGE) ?? event.target.closest?.(MESSAGE);
     if (message) return fromMessage(message);
     if (marked.length) mark([]);
   }
@@ -54,6 +65,7 @@ export function linkParts({ reveal }) {
     if (sheet) sheet.hidePopover();
     const message = await reveal(link.hash.slice(1));
     if (!message) return;
+    unfold(message);
     location.hash = message.id; // marks it as the target
     message.scrollIntoView({ block: "center" });
   });

@@ -25,7 +25,10 @@ function startChat(page) {
   let mine = null; // { id, text } of the message sent from here
 
   const status = createStatus({ loginUrl: page.loginUrl, onReconnect: () => socket.reconnectNow() });
-  const stream = createStream({ resume: (turn) => socket.send({ type: "turn.resume", turn }) });
+  const stream = createStream({
+    resume: (turn) => socket.send({ type: "turn.resume", turn }),
+    onStep: refreshAll,
+  });
   const panel = createPanel({ url: page.panelUrl, body: document.getElementById("panel-body") });
   const list = createList({ list: document.getElementById("list"), url: page.listUrl });
   const transcript = createTranscript({
@@ -44,7 +47,7 @@ function startChat(page) {
     form: document.getElementById("composer"),
     conversation: page.conversation,
     isRunning: () => running !== null,
-    lastMessage,
+    lastMessage: transcript.lastMessage,
     onSend: sendMessage,
     onStop: stopTurn,
   });
@@ -55,12 +58,6 @@ function startChat(page) {
     socket.submit(replaces === null ? { type: "message.send", id, text } : { type: "turn.edit", id, turn: replaces, text });
   }
 
-  /** The message that can be edited: the user's last one. */
-  function lastMessage() {
-    const turn = scroller.querySelector("[data-edit]")?.closest("[data-turn]");
-    return turn && { turn: Number(turn.dataset.turn), text: turn.querySelector(":scope > .message.user .body").textContent };
-  }
-
   async function stopTurn() {
     if (running === null) return;
     composer.setStopping();
@@ -68,6 +65,11 @@ function startChat(page) {
     if (socket.send({ type: "turn.stop", turn: running })) return;
     const form = document.querySelector(`[data-turn="${running}"] [data-stop]`);
     if (form) await fetch(form.action, { method: "POST", body: new FormData(form), redirect: "manual" }).catch(() => {});
+  }
+
+  function refreshAll() {
+    transcript.refreshQuietly();
+    panel.refresh();
   }
 
   function setRunning(turn) {
@@ -89,10 +91,7 @@ function startChat(page) {
         status.phase(turn, stream.textOf(turn) ? "streaming" : "waiting");
       }
       const changed = String(revision) !== panel.revision() || shown !== (turn === null ? null : String(turn));
-      if (connectedBefore || changed) {
-        transcript.refreshQuietly();
-        panel.refresh();
-      }
+      if (connectedBefore || changed || transcript.hasRunningCalls()) refreshAll();
       connectedBefore = true;
     },
     "turn.started"({ turn, id }) {
@@ -108,25 +107,28 @@ function startChat(page) {
     "turn.status"({ turn, phase, seconds }) {
       if (running === null) setRunning(turn);
       // The request has been made now: the panel shows it.
-      if (phase === "streaming" && seconds === 0) panel.refresh();
+      if ((phase === "streaming" || phase === "thinking") && seconds === 0) panel.refresh();
       status.phase(turn, phase, seconds);
     },
+    "turn.step"(frame) {
+      // Twice in a step: its calls are stored, then their results.
+      if (!stream.step(frame)) refreshAll();
+    },
     "turn.delta"(frame) {
-      stream.delta(frame);
-      status.phase(frame.turn, "streaming");
+      if (stream.delta(frame)) status.phase(frame.turn, "streaming");
     },
     "turn.text"(frame) {
       stream.whole(frame);
       const missedTheEnd = frame.turn === running && frame.state && frame.state !== "running";
-      if (missedTheEnd) on["turn.ended"]({ turn: frame.turn, state: frame.state, length: 0 });
+      if (missedTheEnd) on["turn.ended"]({ turn: frame.turn, state: frame.state, length: 0, reason: "" });
     },
     "turn.tick"(frame) {
       stream.tick(frame);
     },
-    async "turn.ended"({ turn, state, length }) {
+    async "turn.ended"({ turn, state, length, reason }) {
       if (running === turn) setRunning(null);
       stream.tick({ turn, length });
-      status.ended(turn, state);
+      status.ended(turn, state === "length" && reason ? "paused" : state);
       panel.refresh();
       list.refresh();
       await transcript.refreshQuietly();

@@ -132,6 +132,7 @@ export function createPanel({ url, body }) {
 
   document.addEventListener("click", (event) => event.target.closest("[data-open-panel]") && open());
   fitSettings(body);
+  if (view()?.dataset.number) refreshGauge(); // the page shows a request of the past
   if (new URLSearchParams(location.search).has("tab")) open();
 
   return {

@@ -44,6 +44,13 @@ export function createScroll({ scroller, pill, texts, onEnd, onTop }) {
     if (event.target.closest("summary") && !event.target.closest(".more")) following = false;
   });
 
+  // If all is still in view, the end is too.
+  scroller.addEventListener("toggle", () => {
+    if (following || scroller.scrollHeight > scroller.clientHeight) return;
+    toEnd();
+    onEnd();
+  }, true);
+
   pill.addEventListener("click", () => {
     toEnd();
     onEnd();

@@ -39,7 +39,7 @@ export function createStatus({ loginUrl, onReconnect }) {
 
   return {
     redraw: drawSeconds,
-    /** What the running turn is doing: compacting, waiting, streaming. */
+    /** What the running turn is doing; the names are those of docs/protocol.md. */
     phase(turn, name, passed = 0) {
       if (phase?.turn !== turn || phase.name !== name || Math.abs(Date.now() - phase.since - passed * 1000) > 1500) {
         phase = { turn, name, since: Date.now() - passed * 1000 };

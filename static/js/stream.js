@@ -1,18 +1,34 @@
-// The text of running replies: applies deltas by code-point offset, asks again at a gap, and
-// appends to one Text node per animation frame. Nothing is parsed or read back from the page.
+// The text of running steps: applies deltas by code-point offset, asks again at a gap, and appends
+// to one Text node per animation frame. Nothing is parsed or read back from the page.
 
 import { codePoints } from "./strings.js";
 
 const RESUME_AGAIN = 3000; // ms without an answer
 
-/** resume(turn): asks the server for the whole text. */
-export function createStream({ resume }) {
-  const replies = new Map(); // turn -> { text, length, unwritten, node, askedAt }
+/** resume(turn): asks the server for the whole text. onStep(turn): another step has begun, so what
+ *  the one before has written is stored. */
+export function createStream({ resume, onStep }) {
+  const replies = new Map(); // turn -> { step, text, length, unwritten, node, askedAt }
   let frame = 0;
 
-  function replyOf(turn) {
-    if (!replies.has(turn)) replies.set(turn, { text: "", length: 0, unwritten: "", node: null, askedAt: 0 });
+  function begin(turn, step) {
+    replies.set(turn, { step, text: "", length: 0, unwritten: "", node: null, askedAt: 0 });
     return replies.get(turn);
+  }
+
+  /** What is known of the turn's running step, which is the page's or a later one. */
+  function replyOf(turn) {
+    return replies.get(turn) ?? begin(turn, stepOf(placeholder(turn)));
+  }
+
+  /** The same once a frame has named its step; null where that one is over. */
+  function replyAt(turn, step) {
+    const reply = replyOf(turn);
+    if (step <= reply.step) return step === reply.step ? reply : null;
+    const fresh = begin(turn, step);
+    place(turn, fresh);
+    onStep(turn);
+    return fresh;
   }
 
   function askFor(turn) {
@@ -22,34 +38,43 @@ export function createStream({ resume }) {
     if (!resume(turn)) reply.askedAt = 0;
   }
 
-  function delta({ turn, offset, text }) {
-    const reply = replyOf(turn);
-    if (offset > reply.length) return askFor(turn);
+  /** False for what belongs to a step that is over. */
+  function delta({ turn, step, offset, text }) {
+    const reply = replyAt(turn, step);
+    if (!reply) return false;
+    if (offset > reply.length) return askFor(turn), true;
     const piece = offset === reply.length ? text : Array.from(text).slice(reply.length - offset).join("");
-    if (!piece) return;
+    if (!piece) return true;
     reply.text += piece;
     reply.length += codePoints(piece);
     reply.unwritten += piece;
     schedule();
+    return true;
   }
 
   /** The answer to a resume: it may be older than deltas that came meanwhile. */
-  function whole({ turn, text }) {
-    const reply = replyOf(turn);
-    reply.askedAt = 0;
+  function whole({ turn, step, text }) {
+    const reply = replyAt(turn, step);
+    replyOf(turn).askedAt = 0;
     const length = codePoints(text);
-    if (length < reply.length) return;
+    if (!reply || length < reply.length) return;
     reply.text = text;
     reply.length = length;
     place(turn, reply);
   }
 
-  function tick({ turn, length }) {
-    if (length > replyOf(turn).length) askFor(turn);
+  /** Without a step it speaks of the one that is known. */
+  function tick({ turn, step = replyOf(turn).step, length }) {
+    const reply = replyAt(turn, step);
+    if (reply && length > reply.length) askFor(turn);
   }
 
   function placeholder(turn) {
     return document.querySelector(`[data-turn="${turn}"] [data-partial]`);
+  }
+
+  function stepOf(element) {
+    return Number(element?.dataset.step ?? 0);
   }
 
   function place(turn, reply) {
@@ -57,8 +82,25 @@ export function createStream({ resume }) {
     reply.unwritten = "";
     reply.node = null;
     if (!element) return;
+    // The page was rendered later than what is known: deltas or a resume will catch up with it.
+    if (stepOf(element) > reply.step) return void begin(turn, stepOf(element));
+    if (stepOf(element) < reply.step) setAside(element, reply.step);
+    if (reply.text.length < element.textContent.length) return;
     reply.node = document.createTextNode(reply.text);
     element.replaceChildren(reply.node);
+  }
+
+  /** What an earlier step wrote stands above until the transcript with it is there. */
+  function setAside(element, step) {
+    if (element.textContent) {
+      const earlier = document.createElement("div");
+      earlier.className = "thought plain-text";
+      earlier.dir = "auto";
+      earlier.textContent = element.textContent;
+      element.before(earlier);
+    }
+    element.replaceChildren();
+    element.dataset.step = step;
   }
 
   function schedule() {
@@ -82,12 +124,17 @@ export function createStream({ resume }) {
   /** After the transcript was swapped: writes what is known into the new placeholders. */
   function attach() {
     for (const [turn, reply] of replies) {
-      if (reply.length && !reply.node?.isConnected) place(turn, reply);
+      if (!reply.node?.isConnected) place(turn, reply);
     }
   }
 
   return {
     delta, whole, tick, attach, askFor,
+    /** True if the step is another one than that which was known; `onStep` was called for it. */
+    step({ turn, step }) {
+      const before = replyOf(turn);
+      return replyAt(turn, step) !== before;
+    },
     textOf: (turn) => replies.get(turn)?.text ?? "",
     forget: (turn) => replies.delete(turn),
   };

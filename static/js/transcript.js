@@ -1,9 +1,12 @@
 // The transcript: fetches it again when something happened, without a jump; waits with that while
 // the reader is further up; loads what is older; marks once what has just been folded.
 
+import { unfold } from "./link.js";
 import { createScroll } from "./scroll.js";
 import { say } from "./strings.js";
 import { parse, remember, swap } from "./swap.js";
+
+const SEEN = ["window", "current", "working"]; // states of what the model can see
 
 /** onSwap(): after every change of the items. onDivider(words): something was just folded or reset. */
 export function createTranscript({ scroller, pill, url, onSwap, onDivider, onError }) {
@@ -79,7 +82,7 @@ export function createTranscript({ scroller, pill, url, onSwap, onDivider, onErr
     let some = false;
     for (const message of items.querySelectorAll('.message[data-state="folded"]')) {
       const was = before.get(message.dataset.position);
-      if (was !== "window" && was !== "current") continue;
+      if (!SEEN.includes(was)) continue;
       message.classList.add("just-folded");
       message.addEventListener("animationend", () => message.classList.remove("just-folded"), { once: true });
       some = true;
@@ -130,7 +133,10 @@ export function createTranscript({ scroller, pill, url, onSwap, onDivider, onErr
 
   scroll.toEnd();
   const target = location.hash && document.getElementById(location.hash.slice(1));
-  if (target && scroller.contains(target)) target.scrollIntoView({ block: "center" });
+  if (target && scroller.contains(target)) {
+    unfold(target);
+    target.scrollIntoView({ block: "center" });
+  }
 
   return {
     refresh,
@@ -154,6 +160,13 @@ export function createTranscript({ scroller, pill, url, onSwap, onDivider, onErr
       if (now) pending?.remove();
       pending = null;
     },
+    /** The message that can be edited: the user's last one. */
+    lastMessage() {
+      const turn = items.querySelector("[data-edit]")?.closest("[data-turn]");
+      return turn && { turn: Number(turn.dataset.turn), text: turn.querySelector(":scope > .message.user .body").textContent };
+    },
+    /** Whether it shows calls without a result. */
+    hasRunningCalls: () => items.querySelector(".call.running") !== null,
     lastReply: (turn) => Array.from(items.querySelectorAll(`[data-turn="${turn}"] > .message.assistant .body`)).pop()?.innerText ?? "",
   };
 }

@@ -86,11 +86,15 @@ def get(client: Client, conversation: Conversation, name: str, **query: Any) -> 
     return response.content.decode()
 
 
-def values(conversation: Conversation, **changes: Any) -> dict[str, str]:
+def values(conversation: Conversation, **changes: Any) -> dict[str, str | list[str]]:
     """What the form of the Settings tab sends if only `changes` were made in it."""
     form = SettingsForm(conversation)
     sent = {name: form[name].value() for name in form.fields} | changes
-    return {f"settings-{name}": "" if value is None else str(value) for name, value in sent.items()}
+    empty = {name: "" if value is None else value for name, value in sent.items()}
+    return {
+        f"settings-{name}": value if isinstance(value, list) else str(value)
+        for name, value in empty.items()
+    }
 
 
 def save(client: Client, conversation: Conversation, **changes: Any) -> Any:

@@ -103,3 +103,22 @@ async def test_retry_after_is_read(
     await provider.aclose()
     assert caught.value.pause == pause
     assert as_provider_error(ValueError("x")).pause is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 2048 tokens.",
+        "request (2473 tokens) exceeds the available context size (2048 tokens), try increasing it",
+    ],
+)
+async def test_too_long_is_said_as_such_whatever_the_server_calls_it(
+    words: str, runner: Any, scripted: Any, conversation: Conversation, monkeypatch: Any
+) -> None:
+    async def refuse(request: httpx2.Request) -> httpx2.Response:
+        error = {"message": words, "type": "exceed_context_size_error", "code": 400}
+        return httpx2.Response(400, json={"error": error}, request=request)
+
+    monkeypatch.setattr(scripted, "handle_async_request", refuse)
+    turn = await say(runner, conversation, "hello")
+    assert (turn.state, turn.error_code) == ("failed", "too-long")
