@@ -1,4 +1,4 @@
-"""Cases about providers' streams (PS-*), without tools."""
+"""Cases about providers' streams (PS-*), without tools, over a real socket."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,12 +11,18 @@ from chatapp.deltas import Reader, Text, Usage
 from chatapp.provider import Provider
 from memory import snapshots
 from memory.models import Conversation, Message, Request, Turn
+from tests.cases.loopback import Loopback
 from tests.cases.raw import STOP, aassembled, ends, piece
 from tests.chatapp.helpers import say
 from tests.conftest import until
 from tests.fakeserver import END, FakeServer, running, sse, text
 
 database = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def scripted(loopback: Loopback) -> Loopback:
+    return loopback
 
 
 @pytest.fixture

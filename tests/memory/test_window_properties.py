@@ -47,9 +47,7 @@ def tried(context: Context) -> tuple[Window | None, WindowTooSmall | None]:
 def changed_in_current(context: Context) -> list[Message]:
     """The messages of the running turn that the window has shortened."""
     stored = {message.position: message for one in context.current for message in one.messages}
-    segments = [
-        one for one in window_of(context).segments if one.kind in NOW and not one.made
-    ]
+    segments = [one for one in window_of(context).segments if one.kind in NOW and not one.made]
     changed = [one for one in segments if one.message != stored[one.message.position]]
     assert all(one.whole == stored[one.message.position].tokens for one in changed)
     assert all(one.tokens < one.whole for one in changed)
@@ -109,9 +107,7 @@ def test_the_newest_call_group_is_whole_if_the_older_ones_can_give_way(context: 
 def test_the_last_user_message_reaches_the_wire_unchanged(context: Context) -> None:
     window = window_of(context)
     wire, spans = wire_of(window)
-    index = next(
-        index for index, segment in enumerate(window.segments) if segment.kind in NOW
-    )
+    index = next(index for index, segment in enumerate(window.segments) if segment.kind in NOW)
     text = context.current[0].messages[0].content
     assert wire[spans[index].index]["role"] == "user"
     assert wire[spans[index].index]["content"].endswith(text)
