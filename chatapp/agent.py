@@ -153,7 +153,7 @@ async def ask(
     """One step's answer: asked for again where it was empty, or failed before it began."""
     empty = failed = 0
     while True:
-        answer.text, answer.thinks = "", False
+        answer.text, answer.thinks, answer.usage = "", False, {}
         try:
             async with aclosing(request(turn, provider, assembled, target, answer)) as steps:
                 async for step in steps:
