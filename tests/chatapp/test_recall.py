@@ -1,12 +1,14 @@
 """The memory's tools, called as a model calls them; and the sets of tools."""
 
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from blockbuster import BlockBuster
+from django.db import connections
 
 from chatapp.tools import toolsets
 from chatapp.tools.recall import EXCERPT, MEMORY, READ_MOST
@@ -21,6 +23,13 @@ from tests.chatapp.calling import call, giving
 from tests.chatapp.stored import Talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+async def _no_connection_is_left() -> AsyncIterator[None]:
+    """The thread of the database calls outlives the test; its connection must not."""
+    yield
+    await sync_to_async(connections.close_all)()
 
 
 @pytest.fixture
