@@ -74,6 +74,7 @@ def call_row(call: Mapping[str, str], result: Message | None, without: str) -> d
         "beginning": _line(result.content, BEGINNING) if result is not None else "",
         "tokens": result.tokens if result is not None else None,
         "length": detail.get("length"),
+        "has_whole": "whole" in detail,
         "kept": len(result.content) if result is not None else 0,
     }
 

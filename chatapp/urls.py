@@ -6,7 +6,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from chatapp import actions, signin, views
+from chatapp import actions, signin, views, wholes
 
 conversation = [
     path("", views.conversation, name="conversation"),
@@ -22,6 +22,7 @@ conversation = [
     path("fork/<int:position>/", actions.conversation_fork, name="conversation_fork"),
     path("context.json", views.context_json, name="context_json"),
     path("requests/<int:number>/context.json", views.context_json, name="request_json"),
+    path("messages/<int:position>/whole.txt", wholes.message_whole, name="message_whole"),
     path("messages/", actions.message_send, name="message_send"),
     path("turns/<int:number>/stop/", actions.turn_stop, name="turn_stop"),
     path("turns/<int:number>/retry/", actions.turn_retry, name="turn_retry"),

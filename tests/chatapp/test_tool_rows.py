@@ -1,6 +1,7 @@
 """Steps in the transcript: rows of calls and results, pages, thoughts, the running turn."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,25 @@ def test_a_cut_result_says_so(client: Client, conversation: Conversation) -> Non
     ended(conversation, called(("dump", "{}")), result("rows", length=23_456))
     html = get(client, conversation, "transcript")
     assert "23,456 characters, cut to 4; the rest can be read" in html
+    assert "whole.txt" not in html  # nothing of the rest was kept
+
+
+def test_the_owner_can_open_all_of_a_cut_result(
+    client: Client, conversation: Conversation, other_user: Any
+) -> None:
+    kept = f"{EVIL}\n" * 2_000
+    row = replace(result("rows", length=len(kept)), whole=kept)
+    ended(conversation, called(("dump", "{}")), row)
+    url = reverse("message_whole", args=[conversation.pk, 3])
+    assert f'href="{url}"' in get(client, conversation, "transcript")
+    response = client.get(url)
+    assert response.content.decode() == kept
+    assert response["Content-Type"] == "text/plain; charset=utf-8"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    for position in (1, 2, 9, 10**30):
+        assert client.get(url.replace("/3/", f"/{position}/")).status_code == 404
+    client.force_login(other_user)
+    assert client.get(url).status_code == 404
 
 
 @pytest.mark.parametrize(
