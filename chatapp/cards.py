@@ -91,7 +91,8 @@ def answered(segments: Iterable[Segment]) -> list[str]:
 def _text(message: Message) -> str:
     """What a message says: thoughts that are sent back, its content, its calls as they stand."""
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
-    thoughts = f"{_('Thoughts')}: {message.reasoning}" if message.reasoning else ""
+    label = _("Thoughts")  # not within an f-string: before Python 3.12 none is looked into
+    thoughts = f"{label}: {message.reasoning}" if message.reasoning else ""
     return "\n\n".join(filter(None, (thoughts, message.content, *calls)))
 
 
