@@ -291,12 +291,4 @@ def _weighed(groups: Sequence[Group], counter: Counter) -> tuple[tuple[int, ...]
     return positions(groups), sum(group_tokens(members, counter) for members in groups)
 
 
-__all__ = [
-    "Action",
-    "Context",
-    "LeftOut",
-    "Segment",
-    "SummaryPart",
-    "Trigger",
-    "Window",
-]
+__all__ = ["Action", "Context", "LeftOut", "Segment", "SummaryPart", "Trigger", "Window"]
