@@ -158,7 +158,8 @@ class Chat:
     # Looking
 
     def settle(self) -> None:
-        """Wait until no animation runs that ends by itself."""
+        """Wait until nothing is fetched and no animation runs that ends by itself."""
+        self.page.wait_for_function("() => !document.querySelector('.htmx-request')")
         self.page.evaluate(
             """() => Promise.all(document.getAnimations().filter((one) =>
               one.effect.getComputedTiming().endTime !== Infinity).map((one) => one.finished))"""
