@@ -8,6 +8,7 @@ import pytest
 from chatapp import agent
 from chatapp.tools import toolsets
 from chatapp.tools.registry import Toolbox, tool
+from memory.models import Conversation
 from memory.summarizer import Ladder
 from tests.cases.loopback import Loopback
 from tests.cases.raw import RawTransport
@@ -37,6 +38,12 @@ def spies(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(toolsets, "TOOLSETS", {"spy": box})
 
     return offer
+
+
+@pytest.fixture
+def armed(make_conversation: Callable[..., Conversation]) -> Conversation:
+    """A conversation with the tools "spy"."""
+    return make_conversation(tools=["spy"], window=8_192)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Cases about tool calls in providers' streams (PS-*), over a real socket."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ def scripted(loopback: Loopback) -> Loopback:
 
 
 @pytest.fixture
-def conversation(make_conversation: Callable[..., Conversation]) -> Conversation:
-    return make_conversation(tools=["spy"], window=8_192)
+def conversation(armed: Conversation) -> Conversation:
+    return armed
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ def scripted(loopback: Loopback) -> Loopback:
 
 
 @pytest.fixture
-def conversation(make_conversation: Callable[..., Conversation]) -> Conversation:
-    return make_conversation(tools=["spy"], window=8_192)
+def conversation(armed: Conversation) -> Conversation:
+    return armed
 
 
 async def rows(conversation: Conversation) -> list[tuple[str, str]]:
