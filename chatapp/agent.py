@@ -6,7 +6,7 @@ and tells it before the next thing happens.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -15,19 +15,19 @@ from django.conf import settings
 
 from chatapp import provider as providers
 from chatapp.deltas import Calls, Finish, Reasoning, Text, Usage
-from chatapp.failures import PASSING, ProviderError
+from chatapp.failures import PASSING, ProviderError, lengths_told
 from chatapp.looping import TRIES, Loop, context_of, rest_hints, storable
 from chatapp.provider import Provider
 from chatapp.steps import Answer, Called, Changed, Ended, Phase, Piece, Results, Step, Thought
-from chatapp.tools.running import run_calls
+from chatapp.tools.running import Stopped, run_calls
 from chatapp.tools.toolsets import toolbox_for
 from chatapp.tools.written import calls_in
-from memory import compaction, service, snapshots
+from memory import compaction, refusals, service, snapshots
 from memory.core import prompts
 from memory.core.checking import title_in
 from memory.core.fitting import WindowTooSmall
 from memory.core.text import clean
-from memory.models import Conversation, Turn, TurnState
+from memory.models import Conversation, MemoryEvent, Turn, TurnState
 from memory.summarizer import CompletionFailed, Ladder
 
 # How often an empty reply is asked for again.
@@ -61,17 +61,15 @@ def summariser_for(
 ) -> compaction.Summariser:
     """Who summarises a conversation: the configured model, else the conversation's own; where that
     fails, the configured fallback, else the conversation's own where it is another one."""
-    own = providers.target_of(conversation)
     first = providers.target_for(settings.SUMMARY_MODEL or conversation.model)
     second = providers.target_for(settings.SUMMARY_FALLBACK_MODEL or conversation.model)
     falls_back = second.model != first.model
     if falls_back and ladder.try_seconds > ladder.total_seconds / 2:
         # Or a first model that hangs would leave the second no time.
         ladder = replace(ladder, try_seconds=ladder.total_seconds / 2)
-    window = conversation.budget(own.window, known=own.known).window
     return compaction.Summariser(
         complete=provider.completer(first.model),
-        room=min(first.window, second.window, window),
+        room=min(first.window, second.window),
         ladder=ladder,
         fallback=provider.completer(second.model) if falls_back else None,
     )
@@ -110,9 +108,18 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
             yield Ended(TurnState.LENGTH, limit)
             return
         answer = Answer()
-        async with aclosing(ask(turn, provider, assembled, target, answer)) as steps:
-            async for step in steps:
-                yield step
+        try:
+            async with aclosing(ask(turn, provider, assembled, target, answer)) as steps:
+                async for step in steps:
+                    yield step
+        except ProviderError as error:
+            if not loop.may_tighten(error, answer):
+                raise
+            yield Phase("tightening")
+            changed = await _learn(answer.request, error)
+            if changed:
+                yield Changed(changed)
+            continue
         said, calls = answer.text, answer.calls
         if not calls:  # a model that was not made for tools writes its calls into its text
             said, calls = calls_in(said, toolbox)
@@ -122,16 +129,20 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
             return
         yield Called(said, tuple(storable(call, at) for at, call in enumerate(calls)))
         yield Phase("calling")
-        outcomes = await run_calls(
-            calls,
-            toolbox,
-            context_of(assembled),
-            earlier=loop.failures,
-            tries=TRIES,
-            cut_off=cut_off,
-            # The calls are stored next, and their results behind them.
-            rest_hints=rest_hints(assembled.conversation.next_position + 1, len(calls)),
-        )
+        try:
+            outcomes = await run_calls(
+                calls,
+                toolbox,
+                context_of(assembled),
+                earlier=loop.failures,
+                tries=TRIES,
+                cut_off=cut_off,
+                # The calls are stored next, and their results behind them.
+                rest_hints=rest_hints(assembled.conversation.next_position + 1, len(calls)),
+            )
+        except Stopped as stopped:
+            yield Results(stopped.outcomes)
+            raise
         yield Results(outcomes)
         loop.note(outcomes)
 
@@ -141,6 +152,15 @@ async def _assemble(conversation: Conversation, target: service.Target) -> servi
         conversation_id=conversation.pk, target=target
     )
     return assembled
+
+
+async def _learn(request: int, error: ProviderError) -> MemoryEvent | None:
+    """Take a refusal as a measure of the model's window; the change of the settings, if any."""
+    tokens, window = lengths_told(error.detail)
+    learn: Callable[..., Awaitable[MemoryEvent | None]] = database_sync_to_async(
+        refusals.learn_too_long
+    )
+    return await learn(request_id=request, tokens=tokens, window=window)
 
 
 async def ask(
@@ -198,6 +218,7 @@ async def request(
         encoding=assembled.counter.name,
         habits=target.habits,
     )
+    answer.request = stored.pk
     yield Phase("waiting")
     async with aclosing(provider.stream(assembled.body)) as deltas:
         async for delta in deltas:

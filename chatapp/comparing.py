@@ -12,6 +12,7 @@ from memory.core.presets import PRESETS
 from memory.encodings import counter_for
 from memory.lab import Replay, replay
 from memory.models import Conversation
+from memory.service import budget_of
 from memory.summarizer import Ladder
 
 # The newest messages that are replayed, and their tokens: more would hold up the page and, while it
@@ -24,7 +25,7 @@ def comparison(conversation: Conversation) -> dict[str, Any]:
     summaries: offline, and the same every time. Its own policy has its own parameters."""
     target = target_of(conversation)
     counter = counter_for(target.model)
-    budget = conversation.budget(target.window, known=target.known)
+    budget = budget_of(conversation, target)
     last = conversation.next_position - 1
     first = conversation.context_start
     positions = conversation.messages.filter(active=True, position__gte=first)
@@ -48,7 +49,7 @@ def comparison(conversation: Conversation) -> dict[str, Any]:
                     counter=counter,
                     complete=provider.completer(DEMO_MODEL),
                     ladder=Ladder(tries=1),
-                    room=min(DEMO_WINDOW, budget.window),
+                    room=min(DEMO_WINDOW, budget.counted),
                 )
                 for name, preset in PRESETS.items()
             ]

@@ -37,8 +37,8 @@ class TurnStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TurnStatus(Event):
-    """`phase` is "compacting", "waiting", "thinking", "streaming", "calling" (tools run) or
-    "retrying"; whole `seconds` in it."""
+    """`phase` is "compacting", "waiting", "thinking", "streaming", "calling" (tools run),
+    "retrying" or "tightening" (the request was too long); whole `seconds` in it."""
 
     type = "turn.status"
     turn: int

@@ -9,7 +9,19 @@ from django.conf import settings
 from chatapp.deltas import StreamError
 
 # How servers say that a request is longer than their window (OpenAI, vLLM; llama.cpp).
-TOO_LONG = re.compile("context length|available context size|exceed_context_size", re.IGNORECASE)
+TOO_LONG = re.compile(
+    "context length|available context size|exceed_context_size|prompt is too long", re.IGNORECASE
+)
+# And how they say how long it is, and how large their window, in tokens.
+_LENGTHS = re.compile(
+    r"(?:resulted in|has|request \(|too long:) ?(?P<a>[\d,]+) (?:input )?tokens"
+    r"|\((?P<b>[\d,]+) in the messages",
+    re.IGNORECASE,
+)
+_WINDOWS = re.compile(
+    r"context (?:length|size)(?: is| of only)? \(?(?P<a>[\d,]+)|> (?P<b>[\d,]+) maximum",
+    re.IGNORECASE,
+)
 # What may be over a moment later.
 PASSING = frozenset({"connect", "rate-limit", "server", "stream"})
 
@@ -52,6 +64,17 @@ def as_provider_error(error: Exception) -> ProviderError:
             return ProviderError("connect", detail)
         case _:
             return ProviderError("stream", detail)
+
+
+def lengths_told(detail: str) -> tuple[int | None, int | None]:
+    """The length of a request that was too long and the window that it had to fit into, both in
+    tokens, as a server's words give them; None for what they do not."""
+    return _number(_LENGTHS, detail), _number(_WINDOWS, detail)
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    return int((found["a"] or found["b"]).replace(",", "")[:9]) if found else None
 
 
 def _pause(response: httpx2.Response) -> float | None:

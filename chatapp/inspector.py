@@ -148,6 +148,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "budget": {
             "window": shown.budget.window,
             "reply_reserve": shown.budget.reply_reserve,
+            "calibration": shown.budget.calibration,
             "usable": shown.budget.usable,
         },
         "policy": shown.policy.to_dict(),
@@ -175,15 +176,17 @@ def panel(shown: Shown) -> dict[str, Any]:
         "previous": (number - 1 if number else last) or None,
         "next": number + 1 if number and number < last else None,
         "segments": cards_of(
-            shown.segments, shown.schemas, shown.tools_tokens, shown.policy, budget.window
+            shown.segments, shown.schemas, shown.tools_tokens, shown.policy, budget.counted
         ),
         "tokens": shown.tokens,
-        "window": budget.window,
+        "counted": budget.counted,
+        "own_usable": budget.window - budget.reply_reserve,
         "usable": budget.usable,
-        "reply_reserve": budget.reply_reserve,
+        "reply_reserve": budget.counted - budget.usable,
+        "calibration": budget.calibration,
         "trigger": trigger,
-        "trigger_x": trigger * BAR // budget.window if trigger else None,
-        "limit_x": budget.usable * BAR // budget.window,
+        "trigger_x": trigger * BAR // budget.counted if trigger else None,
+        "limit_x": budget.usable * BAR // budget.counted,
         "encoding": shown.encoding,
         "estimated": shown.estimated,
         "provider_tokens": usage_tokens(request.usage) if request else None,

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from django.conf import settings
 from django.utils import timezone
 
+from chatapp.failures import ProviderError
+from chatapp.steps import Answer
 from chatapp.tools.registry import NAME, ToolContext
 from chatapp.tools.running import Outcome, storable_arguments
 from memory import service
@@ -22,6 +24,8 @@ REFUSALS_MOST = 2
 CUTS_MOST = 2
 # How often one turn compacts.
 COMPACTIONS_MOST = 3
+# How often one turn goes on after the provider refused its request as too long.
+TIGHTENED_MOST = 4
 # Characters of a call's id that every server takes.
 ID_MOST = 40
 
@@ -34,6 +38,7 @@ class Loop:
     conversation: Conversation
     steps: int = 0
     compactions: int = 0
+    tightened: int = 0
     refused: int = 0
     cuts: int = 0
     failures: list[str] = field(default_factory=list)
@@ -44,6 +49,14 @@ class Loop:
         wanted = service.wants_compaction(assembled, before_request=True)
         self.compactions += wanted
         return wanted and self.compactions <= COMPACTIONS_MOST
+
+    def may_tighten(self, error: ProviderError, answer: Answer) -> bool:
+        """Whether to begin a step anew with a smaller request, since the provider refused it as too
+        long; counted."""
+        wanted = error.code == "too-long" and not answer.begun
+        self.tightened += wanted
+        self.steps -= wanted
+        return wanted and self.tightened <= TIGHTENED_MOST
 
     def limit(self, assembled: service.Assembled) -> str | None:
         """Why no further step may begin, as a code ("" where replies were cut off); None if it may,

@@ -22,7 +22,6 @@ from chatapp.demo_model import DEMO_LIMIT, DEMO_MODEL, DEMO_WINDOW, DemoTranspor
 from chatapp.failures import ProviderError, as_provider_error
 from chatapp.sse import Decoder, EventTooLong, ServerEvent
 from chatapp.tools.toolsets import toolbox_for
-from memory.core.budget import Budget
 from memory.core.prompts import TOOLS_NOTE
 from memory.core.wire import body_hash
 from memory.encodings import counter_for
@@ -104,12 +103,6 @@ def target_for(model: str, tools: Iterable[str] = ()) -> Target:
 def target_of(conversation: Conversation) -> Target:
     """Where a conversation's requests go, with its tools."""
     return target_for(conversation.model, conversation.tools)
-
-
-def budget_of(conversation: Conversation) -> Budget:
-    """The token budget of a conversation's requests."""
-    target = target_of(conversation)
-    return conversation.budget(target.window, known=target.known)
 
 
 class Provider:

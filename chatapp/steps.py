@@ -64,8 +64,9 @@ Step = Phase | Piece | Thought | Called | Results | Changed | Ended
 @dataclass(slots=True)
 class Answer:
     """What one request has brought so far: `text`, the whole `calls`, the provider's `usage`, the
-    state that its end stands for, and whether there were thoughts."""
+    state that its end stands for, and whether there were thoughts. `request` is its row's key."""
 
+    request: int = 0
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     usage: dict[str, int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from django.http import Http404
 
 from chatapp import words
 from chatapp.policy_words import literal_kind, triggers
-from chatapp.provider import budget_of
+from chatapp.provider import target_of
 from chatapp.transcript import PAGE
 from memory import versions
 from memory.core.carrying import Candidate, same
@@ -16,6 +16,7 @@ from memory.core.diff import word_diff
 from memory.core.literals import Literal, spans
 from memory.core.text import shorten
 from memory.models import Conversation, Message, Summary
+from memory.service import budget_of
 
 # The newest versions that the tab lists; older ones are reached by their number.
 LISTED = 100
@@ -72,7 +73,7 @@ def summary_tab(
 def _rule(conversation: Conversation, active: Summary | None) -> dict[str, Any]:
     """What decides when the next summary comes, and the most tokens that one may have by hand."""
     policy = conversation.policy
-    budget = budget_of(conversation)
+    budget = budget_of(conversation, target_of(conversation))
     start = max(conversation.context_start, active.last_position + 1 if active else 0)
     waiting = conversation.messages.filter(active=True, position__gte=start)
     if policy.counting == "exchange":

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from chatapp import parameters, words
 from chatapp.comparing import comparison
+from memory.core.budget import Budget
 from memory.core.costing import saving
 from memory.core.text import shorten
 from memory.models import Conversation, MemoryEvent, Request, usage_tokens
@@ -68,6 +69,7 @@ def _reason(row: MemoryEvent) -> str:
         "budget": _("the request would not have fitted"),
         "manual": _("asked for by hand"),
         "renewal": _("to replace an archive"),
+        "provider": _("the model's server said so"),
     }
     return str(reasons.get(row.detail.get("trigger", ""), ""))
 
@@ -81,7 +83,8 @@ def _changes(row: MemoryEvent) -> list[dict[str, Any]]:
         if before != after:
             pairs.append((label, _version(name, before), _version(name, after)))
     if row.kind == MemoryEvent.Kind.SETTINGS:
-        for name, (before, after) in row.detail.items():
+        settings = {name: pair for name, pair in row.detail.items() if name != "trigger"}
+        for name, (before, after) in settings.items():
             label = str(getattr(Conversation._meta.get_field(name), "verbose_name", name))
             pairs.append((label, _setting(before), _setting(after)))
     return [{"name": name, "before": before, "after": after} for name, before, after in pairs]
@@ -115,7 +118,7 @@ def account(conversation: Conversation) -> dict[str, Any]:
             "provider": usage_tokens(one.usage),
             "reply": one.usage.get("completion_tokens"),
             "everything": whole,
-            "share": round(100 * one.tokens / (one.budget["window"] - one.budget["reply_reserve"])),
+            "share": round(100 * one.tokens / Budget(**one.budget).usable),
         }
         for one, whole in zip(requests, everything, strict=True)
     ]

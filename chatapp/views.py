@@ -20,7 +20,7 @@ from chatapp.context import THEME_COOKIE, THEMES
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.forms import SettingsForm
 from chatapp.policy_words import policy_text
-from chatapp.provider import budget_of, is_demo, target_for, target_of
+from chatapp.provider import is_demo, target_for, target_of
 from chatapp.summaries import summary_tab
 from chatapp.timeline import timeline_tab
 from chatapp.transcript import transcript
@@ -174,7 +174,7 @@ def _tab(shown: inspector.Shown, tab: str, **more: Any) -> dict[str, Any]:
         "is_demo": is_demo(),
         "model_label": demo or target_for(found.model).model,
         "policy_name": policy_name(found),
-        "policy_text": policy_text(found.policy, budget_of(found)),
+        "policy_text": policy_text(found.policy, service.budget_of(found, target_of(found))),
     }
     segments = context["panel"]["segments"]
     context["message_count"] = sum(1 for one in segments if one["position"])

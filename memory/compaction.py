@@ -33,7 +33,8 @@ RENEWAL_TURNS = 4
 class Summariser:
     """Who summarises: the model, one to fall back on, and how patient to be.
 
-    `room` is what their requests may hold, in tokens: the smaller of their windows.
+    `room` is what their requests may hold, in tokens: the smaller of their windows; never more than
+    the conversation's own.
     """
 
     complete: Complete
@@ -185,7 +186,7 @@ async def _fold(context: Context, plan: Plan, summariser: Summariser) -> Folded:
     return await fold(
         context,
         plan,
-        room=summariser.room,
+        room=min(summariser.room, context.budget.counted),
         complete=summariser.complete,
         ladder=summariser.ladder,
         fallback=summariser.fallback,

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from memory.core.calibration import Measured
 from memory.core.messages import Message as CoreMessage
 from memory.core.policy import Policy
 from memory.core.tokens import Counter, message_tokens
-from memory.models import Conversation, Message, Summary
+from memory.models import Conversation, Message, Request, Summary, usage_tokens
 from memory.store import running_turn
+
+# The newest requests whose counts by the provider are taken into account.
+MEASURED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +93,16 @@ def core_messages(
         row.position: row.to_core(row.turn.number, reasoning=reasoning)
         for row in rows.select_related("turn")
     }
+
+
+def measured(*, conversation: Conversation, model: str, encoding: str) -> list[Measured]:
+    """What the newest requests to this model came to, counted with this encoding and as the
+    provider counted them; those alone of which it said so."""
+    rows = Request.objects.filter(conversation_id=conversation.pk).order_by("-number")
+    found = rows.values_list("model", "encoding", "tokens", "usage")[:MEASURED]
+    return [
+        Measured(tokens, reported)
+        for of, by, tokens, usage in found
+        if (of, by) == (model, encoding)
+        and (reported := usage.get("refused_tokens") or usage_tokens(usage))
+    ]

@@ -11,6 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from memory import reading, versions
+from memory.core.budget import Budget, budget_for
+from memory.core.calibration import calibration
 from memory.core.carrying import Carried, candidates, carry
 from memory.core.fitting import WindowTooSmall
 from memory.core.groups import group
@@ -59,6 +61,17 @@ class Assembled:
     summary: Summary | None = None
 
 
+def budget_of(conversation: Conversation, target: Target) -> Budget:
+    """The token budget of a conversation's requests, calibrated by what the provider counted of its
+    newest ones; a window that the owner set is known, whatever the target says."""
+    known = target.known or conversation.window is not None
+    window = conversation.window or target.window
+    budget = budget_for(window, conversation.reply_reserve, known=known)
+    encoding = counter_for(target.model).name
+    seen = reading.measured(conversation=conversation, model=target.model, encoding=encoding)
+    return replace(budget, calibration=calibration(seen, budget.usable))
+
+
 def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> Assembled:
     """Build the next request from what is stored, in a constant number of queries.
 
@@ -80,7 +93,7 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
         prior=group(loaded.prior),
         current=group(loaded.current),
         policy=policy,
-        budget=conversation.budget(target.window, known=target.known),
+        budget=budget_of(conversation, target),
         counter=counter,
         keep_tools=target.keep_tools,
         tools=_schemas_tokens(target.options.get("tools"), counter),
@@ -147,7 +160,7 @@ def summary_tokens(*, conversation: Conversation, text: str, target: Target) -> 
         raise ValueError("empty")
     tokens = counter_for(target.model).count(text) + MESSAGE_OVERHEAD
     # Beside the summary the current message must have room.
-    if tokens > conversation.budget(target.window).usable // 2:
+    if tokens > budget_of(conversation, target).usable // 2:
         raise ValueError("too-large")
     return tokens
 
@@ -171,7 +184,7 @@ def edit_summary(
     source = Summary.objects.get(conversation_id=conversation_id, version=version)
     carried = carry(
         candidates((), source.to_core().candidates, text),
-        cap=literals_cap(conversation.budget(target.window)),
+        cap=literals_cap(budget_of(conversation, target)),
         counter=counter_for(target.model),
     )
     return versions.derive_summary(

@@ -73,6 +73,7 @@ def take(
         options=options_key,
         tokens=window.tokens,
         encoding=encoding,
+        model=options.get("model", ""),
         budget=asdict(window.budget),
         policy=policy.to_dict(),
         wire=asdict(habits),

@@ -178,10 +178,13 @@ def derive_summary(
 
 
 @transaction.atomic
-def change_settings(*, conversation_id: UUID, changes: Mapping[str, Any]) -> MemoryEvent | None:
+def change_settings(
+    *, conversation_id: UUID, changes: Mapping[str, Any], trigger: str = ""
+) -> MemoryEvent | None:
     """Change columns of a conversation that decide what the next request is; None if none differ.
 
-    The event names what changed, with the old and the new values.
+    The event names what changed, with the old and the new values, and where it was not the owner,
+    what made the change (`trigger`).
     """
     conversation = locked(conversation_id)
     differ = {
@@ -189,7 +192,11 @@ def change_settings(*, conversation_id: UUID, changes: Mapping[str, Any]) -> Mem
     }
     if not differ:
         return None
-    detail = {name: [getattr(conversation, name), value] for name, value in differ.items()}
+    detail: dict[str, Any] = {
+        name: [getattr(conversation, name), value] for name, value in differ.items()
+    }
+    if trigger:
+        detail["trigger"] = trigger
     for name, value in differ.items():
         setattr(conversation, name, value)
     conversation.save(update_fields=list(differ))

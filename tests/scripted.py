@@ -16,7 +16,7 @@ class ScriptedTransport(httpx2.AsyncBaseTransport):
     An answer is text, a whole body as a dict, an exception to raise, an int (a status to refuse
     with), or a function of the body that gives one of these. The last one repeats. `hold` makes
     streams wait for the event after their first piece; `pieces` cuts replies (default: by
-    characters). Every body is kept in `bodies`.
+    characters), `usage` is what streams report. Every body is kept in `bodies`.
     """
 
     def __init__(self) -> None:
@@ -27,6 +27,7 @@ class ScriptedTransport(httpx2.AsyncBaseTransport):
         self.pause = 0.0
         self.hold: asyncio.Event | None = None
         self.finish = "stop"
+        self.usage = {"prompt_tokens": 42, "completion_tokens": 5}
 
     def streamed(self) -> list[dict[str, Any]]:
         """The bodies of the streamed requests: those of turns."""
@@ -66,7 +67,7 @@ class ScriptedTransport(httpx2.AsyncBaseTransport):
                 await self.hold.wait()
             await asyncio.sleep(self.pause)
         yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": self.finish}]})
-        yield _event({"choices": [], "usage": {"prompt_tokens": 42, "completion_tokens": 5}})
+        yield _event({"choices": [], "usage": self.usage})
         yield b"data: [DONE]\n\n"
 
 

@@ -24,7 +24,10 @@ from chatapp.tools.results import WHOLE_LIMIT, Rendered, bounded, inert, render
 from memory.core.messages import ToolCall
 from memory.core.text import shorten
 
-__all__ = ["LIMIT_LEAST", "RESULT_LIMIT", "Outcome", "call_key", "run_calls", "storable_arguments"]
+__all__ = [
+    "LIMIT_LEAST", "RESULT_LIMIT", "Outcome", "Stopped", "call_key", "run_calls",
+    "storable_arguments",
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +44,8 @@ REFUSAL_SHOWN = 2_000
 MISFITS_SHOWN = 8
 
 Code = Literal[
-    "", "unknown-tool", "bad-arguments", "timeout", "failed", "repeated", "empty", "cut-off"
+    "", "unknown-tool", "bad-arguments", "timeout", "failed", "repeated", "empty", "cut-off",
+    "stopped",
 ]  # fmt: skip
 # Words about what went wrong, or the result.
 _Answer = tuple[Code, str | Rendered]
@@ -77,6 +81,15 @@ class Outcome:
         return self.content != self.whole
 
 
+class Stopped(asyncio.CancelledError):
+    """The calls were cancelled. `outcomes` has one for each: of those that had ended what came of
+    them, of the others that they were stopped."""
+
+    def __init__(self, outcomes: tuple[Outcome, ...]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
+
+
 async def run_calls(
     calls: Sequence[ToolCall],
     toolbox: Toolbox,
@@ -96,7 +109,7 @@ async def run_calls(
     `cut_off` says that the reply ended within its last call, which is then not run. Cancelling
     cancels the tools; a synchronous one runs to its end in its thread, unheard, as after a timeout.
 
-    Raises asyncio.CancelledError when cancelled, ValueError for a limit that is too small and for
+    Raises Stopped when cancelled while they run, ValueError for a limit that is too small and for
     hints that are not one for each call.
     """
     if limit_chars < LIMIT_LEAST + max(map(len, rest_hints), default=0):
@@ -105,17 +118,31 @@ async def run_calls(
     if len(hints) != len(calls):
         raise ValueError("rest_hints must be one for each call, or none")
     keys = await asyncio.to_thread(lambda: [call_key(call) for call in calls])
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(
-                _not_run(call, key, "cut-off", CUT_OFF)
-                if cut_off and at == len(calls)
-                else _not_run(call, key, "repeated", REPEATED)
-                if earlier.count(key) >= tries
-                else _run(call, key, toolbox, context, limit_chars, hint)
-            )
-            for at, (call, key, hint) in enumerate(zip(calls, keys, hints, strict=True), 1)
+    tasks: list[asyncio.Task[Outcome]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks += [
+                group.create_task(
+                    _not_run(call, key, "cut-off", CUT_OFF)
+                    if cut_off and at == len(calls)
+                    else _not_run(call, key, "repeated", REPEATED)
+                    if earlier.count(key) >= tries
+                    else _run(call, key, toolbox, context, limit_chars, hint)
+                )
+                for at, (call, key, hint) in enumerate(zip(calls, keys, hints, strict=True), 1)
+            ]
+    except asyncio.CancelledError as stop:
+        if not tasks:
+            raise
+        stopped = [
+            _told(call, key, "stopped", STOPPED) for call, key in zip(calls, keys, strict=True)
         ]
+        raise Stopped(
+            tuple(
+                instead if task.cancelled() else task.result()
+                for task, instead in zip(tasks, stopped, strict=True)
+            )
+        ) from stop
     return tuple(task.result() for task in tasks)
 
 
@@ -153,7 +180,17 @@ CUT_OFF = (
 )
 
 
+STOPPED = (
+    "No result: the turn was stopped while {name} ran. It may still have had an effect: check "
+    "before calling it again."
+)
+
+
 async def _not_run(call: ToolCall, key: str, code: Code, words: str) -> Outcome:
+    return _told(call, key, code, words)
+
+
+def _told(call: ToolCall, key: str, code: Code, words: str) -> Outcome:
     name = _shown(call)
     text = words.format(name=name)
     return Outcome(call.id, name, text, code, 0.0, len(text), text, key)

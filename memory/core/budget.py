@@ -1,5 +1,6 @@
 """The token budget of one request."""
 
+import math
 from dataclasses import dataclass
 
 # The smallest window in which a system prompt, one question and an answer have any room, in tokens.
@@ -9,9 +10,11 @@ MAX_RESERVE = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one request may cost, in tokens: `usable = window - reply_reserve`.
+    """What one request may cost: `usable = window - reply_reserve`.
 
-    `known` is whether somebody said how large the window is; else it is an assumption.
+    `window` and `reply_reserve` are in the model's own tokens, `counted` and `usable` in those that
+    are counted here, of which each is up to `calibration` of the model's. `known` is whether
+    somebody said how large the window is; else it is an assumption.
 
     Raises ValueError, naming the parameter and the rule, for values that leave no room.
     """
@@ -19,6 +22,7 @@ class Budget:
     window: int
     reply_reserve: int
     known: bool = True
+    calibration: float = 1.0
 
     def __post_init__(self) -> None:
         if self.window < MIN_WINDOW:
@@ -28,11 +32,18 @@ class Budget:
                 f"reply_reserve must be from 1 to window - 1 ({self.window - 1}) tokens, "
                 f"not {self.reply_reserve}"
             )
+        if not self.calibration >= 1:
+            raise ValueError(f"calibration must be at least 1, not {self.calibration}")
+
+    @property
+    def counted(self) -> int:
+        """The whole window, in tokens as they are counted here."""
+        return math.floor(self.window / self.calibration)
 
     @property
     def usable(self) -> int:
-        """Tokens that the request itself may take."""
-        return self.window - self.reply_reserve
+        """Tokens that the request itself may take, as they are counted here."""
+        return math.floor((self.window - self.reply_reserve) / self.calibration)
 
 
 def budget_for(window: int, reply_reserve: int | None = None, *, known: bool = True) -> Budget:

@@ -61,7 +61,7 @@ def token_trigger(policy: Policy, budget: Budget) -> int | None:
         rules.append(math.floor(_base(policy, budget) * policy.trigger_share))
     if policy.reserved is not None:
         # S1: the window less the reserve; where that would be nothing, half the window.
-        rules.append(max(budget.window - policy.reserved, budget.window // 2))
+        rules.append(max(budget.counted - policy.reserved, budget.counted // 2))
         if not budget.known and policy.unknown_tokens is not None:
             rules.append(policy.unknown_tokens)
     if policy.trigger_tokens is not None:
@@ -89,8 +89,8 @@ def _base(policy: Policy, budget: Budget) -> int:
     if policy.base == "usable":
         return budget.usable
     if not budget.known and policy.unknown_tokens is not None:
-        return min(budget.window, policy.unknown_tokens)
-    return budget.window
+        return min(budget.counted, policy.unknown_tokens)
+    return budget.counted
 
 
 def _target(policy: Policy, budget: Budget, tokens: int | None) -> float | None:
@@ -110,7 +110,7 @@ def _keep(policy: Policy, budget: Budget, tokens: int | None) -> int | None:
         return None
     if tokens is not None and not budget.known and policy.unknown_messages is not None:
         return tokens // 2
-    room = budget.usable if policy.reserved is None else budget.window - policy.reserved
+    room = budget.usable if policy.reserved is None else budget.counted - policy.reserved
     keep = math.floor(room * policy.keep_share)
     if policy.keep_least is not None:
         keep = max(keep, policy.keep_least)

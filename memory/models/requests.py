@@ -28,9 +28,10 @@ class Request(models.Model):
     """One call of the provider: the snapshot from which what was sent can be rebuilt.
 
     `parts` are the segments in order (see `memory.snapshots`), `options` the blob with everything
-    of the body except the messages, `wire` the provider's habits that shape these (a
-    `memory.core.wire.Habits`). `sha256` is the hash of the body that left the process; empty
-    until it did.
+    of the body except the messages, `model` the name in it, `wire` the provider's habits that shape
+    the messages (a `memory.core.wire.Habits`). `sha256` is the hash of the body that left the
+    process; empty until it did. `usage` is what the provider reported, in tokens, and in
+    "refused_tokens" what a request comes to that it refused as too long.
     """
 
     conversation = models.ForeignKey(
@@ -43,6 +44,7 @@ class Request(models.Model):
     options = models.CharField(max_length=64)
     tokens = models.PositiveIntegerField()
     encoding = models.CharField(max_length=40)
+    model = models.CharField(max_length=200, blank=True)
     budget = models.JSONField()
     policy = models.JSONField()
     shape = models.CharField(max_length=10, default="merged")

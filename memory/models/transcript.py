@@ -9,7 +9,6 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from memory.core.budget import Budget, budget_for
 from memory.core.messages import Message as CoreMessage
 from memory.core.messages import ToolCall
 from memory.core.policy import Policy
@@ -71,12 +70,6 @@ class Conversation(models.Model):
     def policy(self) -> Policy:
         """The memory policy; ValueError if the stored data is not one."""
         return policy_from(self.policy_data)
-
-    def budget(self, default_window: int, *, known: bool = True) -> Budget:
-        """The token budget of a request, with the model's window where none is set; `known` is
-        whether that is more than an assumption."""
-        known = known or self.window is not None
-        return budget_for(self.window or default_window, self.reply_reserve, known=known)
 
     def active_summary(self) -> Optional["Summary"]:
         """The newest version that stands: not undone, still valid, begun after the last reset."""

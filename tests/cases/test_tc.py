@@ -99,7 +99,7 @@ def test_tc_08_an_unknown_model_can_chat_and_its_figures_are_marked(
     client.force_login(user)
     response = client.get(reverse("panel_context", args=[make_conversation(model=model).pk]))
     panel = response.context["panel"]
-    assert (panel["estimated"], panel["window"], panel["encoding"]) == (True, 4_096, "o200k_base")
+    assert (panel["estimated"], panel["counted"], panel["encoding"]) == (True, 4_096, "o200k_base")
     assert "estimate" in response.content.decode()
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from chatapp import agent
 from chatapp.forms import SettingsForm
 from chatapp.provider import Provider
-from memory import claims, compaction, offload, store
+from memory import claims, compaction, offload, snapshots, store
 from memory.models import Conversation, Turn
 from memory.summarizer import Ladder
 from tests.chatapp.compacting import (
@@ -143,10 +143,24 @@ def test_a_model_that_hangs_leaves_the_fallback_half_of_the_time(settings: Any) 
     assert agent.summariser_for(Conversation(), Provider(), LADDER).ladder == LADDER
 
 
-def test_the_summarisers_request_fits_into_the_window_that_the_owner_set(settings: Any) -> None:
+@pytest.mark.parametrize(("window", "factor"), [(2_048, 1.0), (4_096, 2.0), (4_096, 1.0)])
+def test_the_summarisers_requests_fit_into_the_conversations_own_window(
+    window: int, factor: float, settings: Any
+) -> None:
+    """As the owner set it, and as the model counts."""
     settings.LLM_BASE_URL, settings.LLM_MODEL = "http://127.0.0.1:9/v1", "m"
-    assert agent.summariser_for(Conversation(window=2_048), Provider(), LADDER).room == 2_048
-    assert agent.summariser_for(Conversation(), Provider(), LADDER).room == 8_192
+    talk = Talk({"preset": "full"}, window=window)
+    for number in range(8):
+        talk.run(question(number), reply=LONG)
+    request = talk.sent[-1][0]
+    usage = {"prompt_tokens": round(request.tokens * factor)}
+    snapshots.record_usage(request_id=request.pk, usage=usage)
+    Conversation.objects.update(policy_data={"preset": "hybrid", "keep_messages": 2})
+    model = Model("m", GOOD)
+    assert run(compaction.compact, talk, summariser(model), force=True).status == "committed"
+    longest = max(talk.counter.count(text) for text in model.asked)
+    assert longest < window / factor
+    assert len(model.asked) == (1 if window / factor > 2_048 else 2)
 
 
 def test_saving_a_title_leaves_the_policy_as_it_was(conversation: Conversation) -> None:

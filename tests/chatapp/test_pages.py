@@ -70,7 +70,9 @@ def test_the_json_of_the_next_request_is_what_the_panel_shows(
         content = data["body"]["messages"][segment["message"]]["content"]
         assert content[segment["start"] : segment["end"]] == segment["text"]
     assert data["body"]["messages"][0]["role"] == "system"
-    assert data["budget"] == {"window": 2048, "reply_reserve": 512, "usable": 1536}
+    assert data["budget"] == {
+        "window": 2048, "reply_reserve": 512, "calibration": 1.0, "usable": 1536
+    }  # fmt: skip
     assert data["policy"]["preset"] == "hybrid"
     panel = get(client, conversation, "panel_context")
     for segment in data["segments"]:

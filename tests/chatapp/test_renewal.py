@@ -126,7 +126,8 @@ def test_archives_on_archives_are_replaced_together(talk: Talk) -> None:
     row = newest(talk)
     assert (row.first_position, row.last_position) == (1, second.last_position)
     assert "<previous_summary>" not in model.asked[0]
-    assert [f"question {number}:" in model.asked[0] for number in (1, 3, 5, 6)] == [
+    asked = "".join(model.asked)  # in chunks, since the demo model's window is small
+    assert [f"question {number}:" in asked for number in (1, 3, 5, 6)] == [
         True, True, True, False,
     ]  # fmt: skip
 

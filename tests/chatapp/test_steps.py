@@ -23,6 +23,7 @@ from tests.sockets import Page
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GATE: list[asyncio.Event] = []
+STARTED: list[asyncio.Event] = []
 
 
 @tool
@@ -40,6 +41,7 @@ def dump() -> str:
 @tool
 async def wait() -> str:
     """Wait for the test."""
+    STARTED[0].set()
     await GATE[0].wait()
     return "done waiting"
 
@@ -54,7 +56,7 @@ def conversation(
     make_conversation: Callable[..., Conversation], monkeypatch: pytest.MonkeyPatch
 ) -> Conversation:
     monkeypatch.setattr(toolsets, "TOOLSETS", {"test": Toolbox((look, dump, wait))})
-    GATE[:] = [asyncio.Event()]
+    GATE[:], STARTED[:] = [asyncio.Event()], [asyncio.Event()]
     return make_conversation(tools=["test"], window=8_192)
 
 
@@ -149,22 +151,25 @@ async def test_pages_are_told_of_each_step(
     assert (told["step"], told["text"], told["state"]) == (1, "It is done.", "complete")
 
 
-async def test_a_stop_while_a_tool_runs_keeps_the_call_and_the_next_turn_is_valid(
+async def test_a_stop_while_a_tool_runs_keeps_what_the_others_gave(
     runner: Any, scripted: Any, conversation: Conversation
 ) -> None:
-    scripted.replies = [[piece("Let me look."), *calling(("wait", "{}"))], "Fine."]
+    calls = calling(("missing", "{}"), ("wait", "{}"))
+    scripted.replies = [[piece("Let me look."), *calls], "Fine."]
     turn, _new = await runner.start_turn(
         conversation_id=conversation.pk, model="", client_id="c", text="go"
     )
-    await until(Message.objects.filter(role="assistant").aexists)
+    await STARTED[0].wait()
     assert await runner.stop_and_wait(turn)
     await turn.arefresh_from_db()
     assert turn.state == "stopped"
-    assert [row.role for row in await stored()] == ["user", "assistant"]
+    assert [row.role for row in await stored()] == ["user", "assistant", "tool", "tool"]
+    assert [row.detail["error"] for row in (await stored())[2:]] == ["unknown-tool", "stopped"]
     assert (await say(runner, conversation, "never mind", "d")).state == "complete"
     sent = scripted.bodies[-1]["messages"]
-    assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool", "user"]
-    assert sent[3]["content"] == "(no result: the call was interrupted)"
+    assert [one["role"] for one in sent[3:]] == ["tool", "tool", "user"]
+    assert "no tool" in sent[3]["content"]
+    assert "stopped while wait ran" in sent[4]["content"]
 
 
 async def test_a_turn_that_was_taken_for_dead_does_not_go_on(

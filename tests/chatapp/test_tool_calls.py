@@ -11,7 +11,7 @@ from blockbuster import BlockBuster
 from pydantic import BaseModel, Field
 
 from chatapp.tools.registry import Toolbox, ToolContext, ToolError, tool
-from chatapp.tools.running import run_calls
+from chatapp.tools.running import Stopped, run_calls
 from tests.chatapp.calling import CONTEXT, call, giving, run
 
 
@@ -234,10 +234,16 @@ async def test_a_stop_cancels_the_tools() -> None:
         finally:
             cleaned.append("wait")
 
-    box = Toolbox([wait, giving("quick")])
-    task = asyncio.create_task(run_calls([call("get"), call("wait")], box, CONTEXT))
+    box = Toolbox([wait])
+    calls = [call("missing"), call("wait"), call("wait")]
+    task = asyncio.create_task(run_calls(calls, box, CONTEXT))
     await started.wait()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(Stopped) as stop:
         await task
-    assert cleaned == ["wait"]
+    assert cleaned == ["wait", "wait"]
+    # What had ended is not lost: its effects are real.
+    done, *stopped = stop.value.outcomes
+    assert done.error == "unknown-tool"
+    assert [one.error for one in stopped] == ["stopped"] * 2
+    assert stopped[0].content.startswith("No result: the turn was stopped while wait ran.")

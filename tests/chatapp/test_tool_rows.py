@@ -68,6 +68,7 @@ def test_a_step_is_its_words_and_a_row_for_each_call(
         ("bad-arguments", "not-run", "not run: the arguments do not fit"),
         ("repeated", "not-run", "not run: the same call had failed"),
         ("cut-off", "not-run", "not run: the call was cut off"),
+        ("stopped", "interrupted", "no result: it was stopped"),
         ("of-tomorrow", "failed", "failed: of-tomorrow"),
     ],
 )

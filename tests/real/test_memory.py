@@ -11,6 +11,7 @@ from memory.models import Conversation, MemoryEvent
 from tests.builders import reply, user
 from tests.cases.raw import store_history
 from tests.chatapp.helpers import say
+from tests.real.conftest import BRIEF
 
 pytestmark = [pytest.mark.real, pytest.mark.django_db(transaction=True)]
 TALK = (
@@ -81,6 +82,30 @@ async def test_what_is_folded_is_in_the_next_request(runner: Any, talked: Any) -
     assert summary.text in sent[0]["content"]
     assert [one["content"] for one in sent[1:-1]] == [one.content for one in TALK[4:]]
     assert request.usage["prompt_tokens"] > 0
+
+
+async def test_a_chinese_conversation_is_made_to_fit_as_the_model_counts(
+    runner: Any, make_conversation: Callable[..., Conversation], settings: Any
+) -> None:
+    """A small vocabulary takes twice our tokens for Chinese, so the first request is refused."""
+    settings.LLM_CONTEXT_WINDOW = 2_048
+    settings.LLM_EXTRA_BODY = BRIEF | {"max_tokens": 20}
+    told = "我们五月三日到九日带两个孩子去里斯本，想住在河边，不想租车。" * 2
+    policy = {"preset": "window", "max_messages": 60}
+    conversation = await sync_to_async(make_conversation)(policy=policy)
+    await sync_to_async(store_history)(conversation, (user(told), reply(told)) * 14)
+    for question in ("我们住在哪里？", "哪天出发？", "谁和我们一起去？"):
+        turn = await say(runner, conversation, question)
+        assert turn.state in ("complete", "length"), (turn.error_code, turn.error_detail)
+    refused, *taken = [one async for one in conversation.requests.order_by("number")]
+    print(f"\nrefused: counted {refused.tokens}, told {refused.usage}")
+    for one in taken:
+        factor = one.budget["calibration"]
+        print(f"taken: counted {one.tokens}, factor {factor}, reported {one.usage}")
+        assert factor > 1.3
+        assert one.usage["prompt_tokens"] <= one.tokens * factor <= 1_536
+        assert one.left_out
+    assert refused.usage["refused_tokens"] > 2_048
 
 
 async def test_a_full_window_is_accepted(runner: Any, talked: Any, settings: Any) -> None:
