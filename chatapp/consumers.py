@@ -132,12 +132,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
         turn = await self._turn(number)
         if turn is None:
             return
-        live = runner.get_runner().text_of(turn.pk)
-        if live is not None:
-            await self._tell(TurnText(number, *live, turn.state))
-            return
-        stored = await database_sync_to_async(store.reply_of)(turn_id=turn.pk)
-        await self._tell(TurnText(number, *stored))
+        partial, state = runner.get_runner().partial_of(turn.pk), turn.state
+        if partial is None:
+            partial, state = await database_sync_to_async(store.reply_of)(turn_id=turn.pk)
+        step, text, thoughts = partial
+        await self._tell(TurnText(number, step, text, thoughts, state))
 
     async def _recover(self, conversation: Conversation) -> None:
         """Mark a turn that its process left behind, and tell every page."""

@@ -68,20 +68,35 @@ class TurnDelta(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TurnThoughts(Event):
+    """A piece of the model's thoughts; `offset` counts their code points, 0 begins them anew."""
+
+    type = "turn.thoughts"
+    turn: int
+    step: int
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnText(Event):
     type = "turn.text"
     turn: int
     step: int
     text: str
+    thoughts: str
     state: str
 
 
 @dataclass(frozen=True, slots=True)
 class TurnTick(Event):
+    """`length` and `thoughts` count code points."""
+
     type = "turn.tick"
     turn: int
     step: int
     length: int
+    thoughts: int
 
 
 @dataclass(frozen=True, slots=True)

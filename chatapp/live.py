@@ -13,7 +13,15 @@ from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.db import DatabaseError
 
-from chatapp.events import Event, TurnDelta, TurnStatus, TurnStep, TurnTick, broadcast
+from chatapp.events import (
+    Event,
+    TurnDelta,
+    TurnStatus,
+    TurnStep,
+    TurnThoughts,
+    TurnTick,
+    broadcast,
+)
 from chatapp.provider import target_for
 from chatapp.tools.running import Outcome
 from memory import store
@@ -21,7 +29,7 @@ from memory.core.messages import Message, ToolCall
 from memory.core.tokens import MESSAGE_OVERHEAD, Counter
 from memory.encodings import counted, counter_for
 from memory.models import Conversation, Turn
-from memory.rows import Written
+from memory.rows import Partial, Written
 
 logger = logging.getLogger(__name__)
 
@@ -33,16 +41,18 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 @dataclass(eq=False)
 class Live:
     """A turn that runs in this process. `question` is what was asked (empty in a retry), `text`
-    what its step `step` has written so far, `told` how many of its code points were broadcast,
-    `reasoning` the model's thoughts before it; times are those of the monotonic clock."""
+    what its step `step` has written so far, `thoughts` what the model thought before it, `told` and
+    `thoughts_told` how many of their code points were broadcast; times are those of the monotonic
+    clock."""
 
     turn: Turn
     question: str = ""
     step: int = 0
     text: str = ""
-    reasoning: str = ""
+    thoughts: str = ""
     calls: tuple[ToolCall, ...] = ()
     told: int = 0
+    thoughts_told: int = 0
     phase: str = "waiting"
     since: float = field(default_factory=time.monotonic)
     begun: bool = False
@@ -59,6 +69,14 @@ class Live:
     @property
     def conversation_id(self) -> UUID:
         return self.conversation.pk
+
+    @property
+    def partial(self) -> Partial:
+        return Partial(self.step, self.text, self.thoughts)
+
+    def think_anew(self) -> None:
+        """Forget the thoughts of a request that is made again."""
+        self.thoughts, self.thoughts_told = "", 0
 
     async def tell(self, event: Event) -> None:
         """Tell every open page of the conversation."""
@@ -77,7 +95,7 @@ class Live:
         whole: str = "",
     ) -> Written:
         """A message as it is stored, counted; with the thoughts so far where the model said it."""
-        thoughts = self.reasoning if message.role == "assistant" else ""
+        thoughts = self.thoughts if message.role == "assistant" else ""
         thought = await counted(Message("assistant", thoughts), counter)
         return Written(
             await counted(message, counter),
@@ -98,12 +116,17 @@ class Live:
             turn_id=self.turn.pk, step=step, written=rows, encoding=counter.name
         )
         if step != self.step:
-            self.step, self.text, self.reasoning, self.told = step, "", "", 0
+            self.step, self.text, self.told = step, "", 0
+            self.think_anew()
         await self.tell(TurnStep(self.turn.number, step))
 
     async def flush(self) -> None:
-        """Tell the text that was not told yet."""
+        """Tell the thoughts and the text that were not told yet."""
         self.news.clear()
+        thought, offset = self.thoughts[self.thoughts_told :], self.thoughts_told
+        if thought:
+            self.thoughts_told += len(thought)
+            await self.tell(TurnThoughts(self.turn.number, self.step, offset, thought))
         piece, offset = self.text[self.told :], self.told
         if piece:
             self.told += len(piece)
@@ -131,7 +154,9 @@ class Live:
                 told = now
                 seconds = int(now - self.since)
                 await self.tell(TurnStatus(self.turn.number, self.phase, seconds))
-                await self.tell(TurnTick(self.turn.number, self.step, self.told))
+                await self.tell(
+                    TurnTick(self.turn.number, self.step, self.told, self.thoughts_told)
+                )
 
 
 def result_of(call: ToolCall, outcome: Outcome) -> tuple[Message, Mapping[str, Any], str]:
@@ -148,7 +173,7 @@ def result_of(call: ToolCall, outcome: Outcome) -> tuple[Message, Mapping[str, A
 async def save(lives: Iterable[Live]) -> frozenset[int]:
     """Save what all turns have written so far, at once; the ids of those that another process
     wants to stop."""
-    partials = {live.turn.pk: (live.step, live.text) for live in lives}
+    partials = {live.turn.pk: live.partial for live in lives}
     try:
         stops: frozenset[int] = await database_sync_to_async(store.save_partials)(partials=partials)
     except DatabaseError:

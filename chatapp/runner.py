@@ -30,10 +30,10 @@ from memory.core.messages import Message
 from memory.core.text import clean
 from memory.encodings import counted, counter_for
 from memory.models import Turn, TurnState
+from memory.rows import Partial
 from memory.summarizer import Ladder
 
 logger = logging.getLogger(__name__)
-
 
 # How long a reset waits for the turn that it stops, in seconds.
 STOP_WAIT = 5.0
@@ -91,8 +91,7 @@ class Runner:
 
     async def wait(self, turn: Turn) -> None:
         """Wait until a turn of this process has ended, and what follows it is done."""
-        live = self._live.get(turn.pk)
-        if live is not None and live.task is not None:
+        if (live := self._live.get(turn.pk)) and live.task is not None:
             await asyncio.wait({live.task})
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -167,10 +166,10 @@ class Runner:
         running = self._tasks - {self._listener, self._keeper}
         await asyncio.gather(*running, return_exceptions=True)
 
-    def text_of(self, turn_id: int) -> tuple[int, str] | None:
-        """The running step of a turn of this process and what it has written so far, or None."""
+    def partial_of(self, turn_id: int) -> Partial | None:
+        """What the running step of a turn of this process has written so far, or None."""
         live = self._live.get(turn_id)
-        return (live.step, live.text) if live else None
+        return live.partial if live else None
 
     # Running
 
@@ -212,10 +211,11 @@ class Runner:
             case Thought(text):
                 if live.phase != "thinking":
                     await live.enter("thinking")
-                live.reasoning += clean(text)
+                live.thoughts += clean(text)
+                live.news.set()
             case Phase(name):
                 if name == "waiting":
-                    live.reasoning = ""  # of a request that is made again
+                    live.think_anew()
                 await live.enter(name)
             case Called(text, calls):
                 said = Message("assistant", clean(text), tool_calls=calls)
@@ -243,6 +243,7 @@ class Runner:
                 encoding=counter.name,
                 error_code=code,
                 error_detail=detail,
+                thoughts=live.thoughts,
             )
         except ObjectDoesNotExist:
             logger.info("turn %s was deleted while it ran", live.turn.pk)
@@ -279,14 +280,13 @@ class Runner:
         assembled = await database_sync_to_async(service.assemble)(
             conversation_id=live.conversation_id, target=target
         )
-        conversation = live.conversation
         if service.wants_compaction(assembled, before_request=False):
-            outcome = await agent.compact(conversation, self.provider, Ladder())
+            outcome = await agent.compact(live.conversation, self.provider, Ladder())
         elif compaction.wants_renewal(assembled):
             outcome = await compaction.renew(
                 conversation_id=live.conversation_id,
                 target=target,
-                summariser=agent.summariser_for(conversation, self.provider, Ladder()),
+                summariser=agent.summariser_for(live.conversation, self.provider, Ladder()),
             )
         else:
             return

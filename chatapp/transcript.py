@@ -11,6 +11,7 @@ from chatapp.call_rows import call_row, paired, steps
 from chatapp.markdown import render
 from memory import service, versions
 from memory.models import Conversation, MemoryEvent, Message, Summary, Turn
+from memory.rows import Partial
 
 # The most messages that one page shows; older ones load on scrolling up.
 PAGE = 50
@@ -64,7 +65,7 @@ def transcript(
     assembled: service.Assembled,
     *,
     before: int | None = None,
-    live: tuple[int, str] | None = None,
+    live: Partial | None = None,
 ) -> dict[str, Any]:
     """A page of the transcript: at most fifty messages, the newest ones or those before a position.
 
@@ -101,7 +102,7 @@ def _turns(
     conversation: Conversation,
     page: list[Message],
     sight: Sight,
-    live: tuple[int, str] | None,
+    live: Partial | None,
     *,
     is_newest: bool,
 ) -> list[dict[str, Any]]:
@@ -123,10 +124,10 @@ def _turns(
     return turns
 
 
-def _turn(turn: Turn, last: Turn | None, live: tuple[int, str] | None) -> dict[str, Any]:
-    step, partial = turn.step, turn.partial
-    if live is not None and live[0] >= step:  # else its step has been stored meanwhile
-        step, partial = live
+def _turn(turn: Turn, last: Turn | None, live: Partial | None) -> dict[str, Any]:
+    written = Partial(turn.step, turn.partial, turn.thoughts)
+    if live is not None and live.step >= written.step:  # else its step has been stored meanwhile
+        written = live
     return {
         "type": "turn",
         "number": turn.number,
@@ -134,8 +135,9 @@ def _turn(turn: Turn, last: Turn | None, live: tuple[int, str] | None) -> dict[s
         "is_last": last is not None and turn.pk == last.pk,
         "code": turn.error_code,
         "error": words.state_reason(turn.state, turn.error_code, turn.error_detail),
-        "step": step,
-        "partial": partial if turn.is_running else "",
+        "step": written.step,
+        "partial": written.text if turn.is_running else "",
+        "thoughts": written.thoughts,
     }
 
 

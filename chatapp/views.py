@@ -28,6 +28,7 @@ from chatapp.words import policy_name
 from memory import service, store, versions
 from memory.core.text import clean
 from memory.models import Conversation, Message
+from memory.rows import Partial
 
 # The most conversations that the list shows; the search finds the others.
 LISTED = 100
@@ -105,10 +106,10 @@ def _assemble(found: Conversation) -> service.Assembled:
     return service.assemble(conversation_id=found.pk, target=target_of(found))
 
 
-def _live(found: Conversation) -> tuple[int, str] | None:
-    """The running step and what it has written, where this process runs the turn."""
+def _live(found: Conversation) -> Partial | None:
+    """What the running step has written, where this process runs the turn."""
     running = store.running_turn(conversation_id=found.pk)
-    return runner.get_runner().text_of(running.pk) if running else None
+    return runner.get_runner().partial_of(running.pk) if running else None
 
 
 def _list(request: HttpRequest) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -23,6 +23,14 @@ class Written:
     reasoning_tokens: int = 0
     detail: Mapping[str, Any] = field(default_factory=dict)
     whole: str = ""
+
+
+class Partial(NamedTuple):
+    """What the running step of a turn has written so far: its number, its text, its thoughts."""
+
+    step: int
+    text: str
+    thoughts: str = ""
 
 
 def locked(conversation_id: UUID) -> Conversation:

@@ -19,7 +19,7 @@ from memory.core.text import shorten
 from memory.core.tokens import message_tokens
 from memory.encodings import counter_for
 from memory.models import Conversation, MemoryEvent, Message, Turn, TurnState
-from memory.rows import Written, append, locked
+from memory.rows import Partial, Written, append, locked
 
 # Characters of the first message that become the title.
 TITLE_LENGTH = 60
@@ -157,7 +157,7 @@ def add_step(*, turn_id: int, step: int, written: Sequence[Written], encoding: s
     turn = Turn.objects.get(pk=turn_id)
     conversation = locked(turn.conversation_id)
     running = Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING)
-    if not running.update(step=step, partial="", heartbeat_at=timezone.now()):
+    if not running.update(step=step, partial="", thoughts="", heartbeat_at=timezone.now()):
         raise NotRunning
     for one in written:
         append(conversation, turn, one, encoding)
@@ -170,35 +170,36 @@ def delete_conversation(*, conversation_id: UUID) -> None:
 
 
 @transaction.atomic
-def save_partials(*, partials: Mapping[int, tuple[int, str]]) -> frozenset[int]:
-    """Save what running turns have written so far, as (step, text) by the turns' ids, with a sign
-    of life of each; returns those for which a stop was asked. A step that is over stays as it is.
+def save_partials(*, partials: Mapping[int, Partial]) -> frozenset[int]:
+    """Save what running turns have written so far, by the turns' ids, with a sign of life of each;
+    returns those for which a stop was asked. A step that is over stays as it is.
     """
     running = Turn.objects.filter(pk__in=partials, state=TurnState.RUNNING)
     with connection.cursor() as cursor:
         # By hand: `bulk_update` takes a thousand times as long over building its statement, and
         # the interpreter with it.
         cursor.executemany(
-            f"UPDATE {Turn._meta.db_table} SET partial = %s"
+            f"UPDATE {Turn._meta.db_table} SET partial = %s, thoughts = %s"
             " WHERE id = %s AND state = %s AND step = %s",
             [
-                (text, number, TurnState.RUNNING.value, step)
-                for number, (step, text) in partials.items()
+                (one.text, one.thoughts, number, TurnState.RUNNING.value, one.step)
+                for number, one in partials.items()
             ],
         )
     running.update(heartbeat_at=timezone.now())
     return frozenset(running.filter(stop_requested=True).values_list("pk", flat=True))
 
 
-def reply_of(*, turn_id: int) -> tuple[int, str, str]:
-    """The last step of a turn, what it wrote as far as it is stored, and the turn's state: what was
-    last saved of a running one, the whole reply of one that has ended."""
+def reply_of(*, turn_id: int) -> tuple[Partial, str]:
+    """The last step of a turn as far as it is stored, and the turn's state: what was last saved of
+    a running one, the whole reply of one that has ended."""
     turn = Turn.objects.get(pk=turn_id)
     if turn.is_running:
-        return turn.step, turn.partial, turn.state
+        return Partial(turn.step, turn.partial, turn.thoughts), turn.state
     last = turn.messages.order_by("-position").first()
-    said = last is not None and last.role == "assistant" and not last.tool_calls
-    return turn.step, (last.content if last and said else ""), turn.state
+    if last is None or last.role != "assistant" or last.tool_calls:
+        return Partial(turn.step, ""), turn.state
+    return Partial(turn.step, last.content, last.reasoning), turn.state
 
 
 def request_stop(*, turn_id: int) -> None:
@@ -215,16 +216,18 @@ def finish_turn(
     encoding: str,
     error_code: str = "",
     error_detail: str = "",
+    thoughts: str = "",
 ) -> bool:
     """End a running turn in `state` with the reply so far; False if it had ended already.
 
-    A reply of None stores no message. The conversation is locked first, so a late
-    process cannot finish a turn that was marked interrupted meanwhile.
+    A reply of None stores no message; the turn itself then keeps the `thoughts`. The conversation
+    is locked first, so a late process cannot finish a turn that was marked interrupted meanwhile.
     """
     turn = Turn.objects.select_related("conversation").get(pk=turn_id)
     conversation = locked(turn.conversation_id)
     if not Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING).exists():
         return False
+    turn.thoughts = thoughts
     _end(conversation, turn, state, reply, encoding, error_code, error_detail)
     return True
 
@@ -242,10 +245,13 @@ def _end(
         append(conversation, turn, reply, encoding)
     turn.state = state
     turn.partial = ""
+    if reply is not None:
+        turn.thoughts = ""  # they are the reply's now
     turn.error_code = error_code
     turn.error_detail = error_detail
     turn.ended_at = timezone.now()
-    turn.save(update_fields=["state", "partial", "error_code", "error_detail", "ended_at"])
+    ended = ["state", "partial", "thoughts", "error_code", "error_detail", "ended_at"]
+    turn.save(update_fields=ended)
 
 
 def recover(conversation: Conversation) -> Turn | None:
@@ -260,7 +266,8 @@ def recover(conversation: Conversation) -> Turn | None:
     reply = None
     if turn.partial.strip():
         said = CoreMessage("assistant", turn.partial)
-        reply = Written(replace(said, tokens=message_tokens(said, counter)))
+        said = replace(said, tokens=message_tokens(said, counter))
+        reply = Written(said, turn.thoughts, counter.count(turn.thoughts))
     _end(conversation, turn, TurnState.INTERRUPTED, reply, counter.name)
     return turn
 

@@ -25,7 +25,8 @@ END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 class FakeServer:
-    """Answers every request with `status` and `body`, in writes of `size` bytes.
+    """Answers every request with `status` and `body`, in writes of `size` bytes, with a `pause` in
+    seconds after each.
 
     With `hang` it stops in the middle of the body until the connection is closed.
     """
@@ -35,6 +36,7 @@ class FakeServer:
         self.kind = "text/event-stream"
         self.body = b""
         self.size = 65_536
+        self.pause = 0.0
         self.hang = False
         self.cut = False
         self.requests: list[dict[str, Any]] = []
@@ -57,6 +59,7 @@ class FakeServer:
             for chunk in self._chunks():
                 writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
                 await writer.drain()
+                await asyncio.sleep(self.pause)
             if self.hang:
                 await reader.read()
             if not self.cut:

@@ -92,9 +92,10 @@ class TurnState(models.TextChoices):
 class Turn(models.Model):
     """One user message and all that follows until the next one.
 
-    While it runs, `partial` is what its step `step` (from 0) has written so far (saved at least
-    once a second), `owner` the channel of the process that runs it and `heartbeat_at` its sign of
-    life. `active` is false once another turn replaces it.
+    While it runs, `partial` is what its step `step` (from 0) has written so far and `thoughts` what
+    the model thought before it (saved at least once a second), `owner` the channel of the process
+    that runs it and `heartbeat_at` its sign of life. `thoughts` stay where no reply came of them.
+    `active` is false once another turn replaces it.
     """
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
@@ -108,6 +109,7 @@ class Turn(models.Model):
     )
     active = models.BooleanField(default=True)
     partial = models.TextField(blank=True)
+    thoughts = models.TextField(blank=True)
     step = models.PositiveSmallIntegerField(default=0)
     owner = models.CharField(max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(default=timezone.now)

@@ -25,10 +25,9 @@ function startChat(page) {
   let mine = null; // { id, text } of the message sent from here
 
   const status = createStatus({ loginUrl: page.loginUrl, onReconnect: () => socket.reconnectNow() });
-  const stream = createStream({
-    resume: (turn) => socket.send({ type: "turn.resume", turn }),
-    onStep: refreshAll,
-  });
+  const resume = (turn) => socket.send({ type: "turn.resume", turn });
+  const stream = createStream({ part: "[data-partial]", resume, onStep: refreshAll });
+  const thoughts = createStream({ part: "[data-thoughts]", resume });
   const panel = createPanel({ url: page.panelUrl, body: document.getElementById("panel-body") });
   const list = createList({ list: document.getElementById("list"), url: page.listUrl });
   const transcript = createTranscript({
@@ -37,6 +36,7 @@ function startChat(page) {
     url: page.transcriptUrl,
     onSwap() {
       stream.attach();
+      thoughts.attach();
       status.redraw();
       dressMarkdown(scroller);
     },
@@ -112,18 +112,22 @@ function startChat(page) {
     },
     "turn.step"(frame) {
       // Twice in a step: its calls are stored, then their results.
+      thoughts.step(frame);
       if (!stream.step(frame)) refreshAll();
     },
     "turn.delta"(frame) {
       if (stream.delta(frame)) status.phase(frame.turn, "streaming");
     },
+    "turn.thoughts": (frame) => thoughts.delta(frame),
     "turn.text"(frame) {
       stream.whole(frame);
+      thoughts.whole({ ...frame, text: frame.thoughts });
       const missedTheEnd = frame.turn === running && frame.state && frame.state !== "running";
       if (missedTheEnd) on["turn.ended"]({ turn: frame.turn, state: frame.state, length: 0, reason: "" });
     },
     "turn.tick"(frame) {
       stream.tick(frame);
+      thoughts.tick({ ...frame, length: frame.thoughts });
     },
     async "turn.ended"({ turn, state, length, reason }) {
       if (running === turn) setRunning(null);

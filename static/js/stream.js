@@ -5,9 +5,10 @@ import { codePoints } from "./strings.js";
 
 const RESUME_AGAIN = 3000; // ms without an answer
 
-/** resume(turn): asks the server for the whole text. onStep(turn): another step has begun, so what
- *  the one before has written is stored. */
-export function createStream({ resume, onStep }) {
+/** `part` selects where a turn's text stands. resume(turn): asks the server for the whole text.
+ *  onStep(turn): another step has begun, so what the one before has written is stored; without it
+ *  (thoughts) nothing of that one is shown any more. */
+export function createStream({ part, resume, onStep = null }) {
   const replies = new Map(); // turn -> { step, text, length, unwritten, node, askedAt }
   let frame = 0;
 
@@ -27,7 +28,7 @@ export function createStream({ resume, onStep }) {
     if (step <= reply.step) return step === reply.step ? reply : null;
     const fresh = begin(turn, step);
     place(turn, fresh);
-    onStep(turn);
+    onStep?.(turn);
     return fresh;
   }
 
@@ -40,8 +41,13 @@ export function createStream({ resume, onStep }) {
 
   /** False for what belongs to a step that is over. */
   function delta({ turn, step, offset, text }) {
-    const reply = replyAt(turn, step);
+    let reply = replyAt(turn, step);
     if (!reply) return false;
+    // Thoughts of a request that is made again begin anew; text never does.
+    if (offset === 0 && reply.length && !onStep) {
+      reply = begin(turn, step);
+      placeholder(turn)?.replaceChildren();
+    }
     if (offset > reply.length) return askFor(turn), true;
     const piece = offset === reply.length ? text : Array.from(text).slice(reply.length - offset).join("");
     if (!piece) return true;
@@ -70,7 +76,7 @@ export function createStream({ resume, onStep }) {
   }
 
   function placeholder(turn) {
-    return document.querySelector(`[data-turn="${turn}"] [data-partial]`);
+    return document.querySelector(`[data-turn="${turn}"] ${part}`);
   }
 
   function stepOf(element) {
@@ -88,11 +94,17 @@ export function createStream({ resume, onStep }) {
     if (reply.text.length < element.textContent.length) return;
     reply.node = document.createTextNode(reply.text);
     element.replaceChildren(reply.node);
+    fold(element, !reply.text);
+  }
+
+  /** Thoughts are hidden until there are any. */
+  function fold(element, hidden) {
+    if (!onStep) element.parentElement.hidden = hidden;
   }
 
   /** What an earlier step wrote stands above until the transcript with it is there. */
   function setAside(element, step) {
-    if (element.textContent) {
+    if (element.textContent && onStep) {
       const earlier = document.createElement("div");
       earlier.className = "thought plain-text";
       earlier.dir = "auto";
@@ -101,6 +113,7 @@ export function createStream({ resume, onStep }) {
     }
     element.replaceChildren();
     element.dataset.step = step;
+    fold(element, true);
   }
 
   function schedule() {
@@ -113,12 +126,20 @@ export function createStream({ resume, onStep }) {
     for (const [turn, reply] of replies) {
       if (!reply.unwritten) continue;
       if (reply.node?.isConnected) {
-        reply.node.appendData(reply.unwritten);
-        reply.unwritten = "";
+        append(reply);
       } else {
         place(turn, reply);
       }
     }
+  }
+
+  function append(reply) {
+    const box = reply.node.parentElement;
+    // Thoughts scroll in a box of their own, which follows them while its end is in view.
+    const follows = !onStep && box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+    reply.node.appendData(reply.unwritten);
+    reply.unwritten = "";
+    if (follows) box.scrollTop = box.scrollHeight;
   }
 
   /** After the transcript was swapped: writes what is known into the new placeholders. */
@@ -136,6 +157,5 @@ export function createStream({ resume, onStep }) {
       return replyAt(turn, step) !== before;
     },
     textOf: (turn) => replies.get(turn)?.text ?? "",
-    forget: (turn) => replies.delete(turn),
   };
 }

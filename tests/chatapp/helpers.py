@@ -25,7 +25,7 @@ async def say(runner: Any, conversation: Conversation, text: str, id_: str = "")
         client_id=id_ or f"{await conversation.turns.acount()}",
         text=text,
     )
-    while runner.text_of(turn.pk) is not None:  # noqa: ASYNC110  (it is there until all is stored)
+    while runner.partial_of(turn.pk) is not None:  # noqa: ASYNC110  (it is there until all is stored)
         await asyncio.sleep(0.001)
     return await Turn.objects.aget(pk=turn.pk)
 

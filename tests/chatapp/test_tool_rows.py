@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from memory import store
 from memory.models import Conversation, TurnState
+from memory.rows import Partial
 from tests.chatapp.helpers import fold, get
 from tests.chatapp.steps import (
     COUNTER,
@@ -254,7 +255,7 @@ def test_a_running_turn_shows_its_steps_and_what_it_writes_now(
     client: Client, conversation: Conversation
 ) -> None:
     turn = asked(conversation, called(("query", "{}"), text="I look."), result("ok"))
-    store.save_partials(partials={turn.pk: (1, "It is ")})
+    store.save_partials(partials={turn.pk: Partial(1, "It is ")})
     html = get(client, conversation, "transcript")
     assert [row["kind"] for row in rows_in(html)] == ["done"]
     assert re.search(r'data-step="1" data-partial>It is <', html)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from chatapp.runner import Runner
 from memory import snapshots, store
 from memory.models import Conversation, Message, Request, Summary, Turn, TurnState
+from memory.rows import Partial
 from tests.chatapp.helpers import messages_of, say
 from tests.conftest import until
 
@@ -25,7 +26,7 @@ async def begun(runner: Any, conversation: Conversation) -> Turn:
     )
 
     async def written() -> bool:
-        return bool((runner.text_of(turn.pk) or (0, ""))[1])
+        return bool((runner.partial_of(turn.pk) or (0, ""))[1])
 
     await until(written)
     return turn
@@ -92,7 +93,7 @@ async def test_stop_reaches_a_turn_of_another_process(
         conversation_id=conversation.pk, model="", client_id="1", text="go"
     )
     elsewhere = Runner(runner.provider)
-    assert elsewhere.text_of(turn.pk) is None
+    assert elsewhere.partial_of(turn.pk) is None
     assert await elsewhere.stop_and_wait(await Turn.objects.aget(pk=turn.pk))
     await turn.arefresh_from_db()
     assert turn.state == TurnState.STOPPED
@@ -136,7 +137,7 @@ def test_a_late_save_does_not_touch_a_turn_that_has_ended(conversation: Conversa
         Turn.objects.create(conversation=conversation, number=n, client_id=str(n), state=state)
         for n, state in ((1, TurnState.COMPLETE), (2, TurnState.RUNNING))
     ]
-    partials = {turn.pk: (0, "late") for turn in turns} | {10**9: (0, "deleted")}
+    partials = {turn.pk: Partial(0, "late") for turn in turns} | {10**9: Partial(0, "deleted")}
     assert store.save_partials(partials=partials) == frozenset()
     assert [turn.partial for turn in Turn.objects.order_by("number")] == ["", "late"]
 
@@ -144,9 +145,9 @@ def test_a_late_save_does_not_touch_a_turn_that_has_ended(conversation: Conversa
 @pytest.mark.django_db
 def test_a_late_save_does_not_touch_a_step_that_is_over(conversation: Conversation) -> None:
     turn = Turn.objects.create(conversation=conversation, number=1, client_id="1")
-    store.save_partials(partials={turn.pk: (0, "I look it up.")})
+    store.save_partials(partials={turn.pk: Partial(0, "I look it up.")})
     store.add_step(turn_id=turn.pk, step=1, written=[], encoding="o200k_base")
-    store.save_partials(partials={turn.pk: (0, "I look it up.")})
+    store.save_partials(partials={turn.pk: Partial(0, "I look it up.")})
     turn.refresh_from_db()
     assert (turn.step, turn.partial) == (1, "")
 

@@ -57,12 +57,12 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return server.var
 
 
-def _fresh(migrated: Path, folder: Path, pace: float) -> Server:
+def _fresh(migrated: Path, folder: Path, pace: float, **settings: str) -> Server:
     folder.mkdir()
     for file in migrated.iterdir():
         shutil.copy(file, folder)
     (folder / "server.log").write_text("")
-    return Server(folder, seconds_per_token=pace)
+    return Server(folder, seconds_per_token=pace, **settings)
 
 
 @pytest.fixture(scope="package")
@@ -88,8 +88,8 @@ def start_server(migrated: Path, tmp_path: Path) -> Iterator[Callable[..., Serve
     """Makes servers with data of their own, for stories that kill them or need an empty one."""
     servers: list[Server] = []
 
-    def start(*, pace: float = PACE) -> Server:
-        servers.append(_fresh(migrated, tmp_path / f"var{len(servers)}", pace))
+    def start(*, pace: float = PACE, **settings: str) -> Server:
+        servers.append(_fresh(migrated, tmp_path / f"var{len(servers)}", pace, **settings))
         servers[-1].start()
         return servers[-1]
 

@@ -57,7 +57,7 @@ async def test_stop_ends_the_reply_here_and_at_the_server(
     )
 
     async def written() -> bool:
-        return bool((runner.text_of(turn.pk) or (0, ""))[1])
+        return bool((runner.partial_of(turn.pk) or (0, ""))[1])
 
     async def idle() -> bool:
         async with httpx2.AsyncClient() as client:
