@@ -167,6 +167,9 @@ def _is_told(conversation: Conversation, user: Any) -> None:
     factor = context["budget"]["calibration"]
     assert factor > 1.5
     assert context["budget"]["usable"] == math.floor((2_048 - 512) / factor)
+    number = Request.objects.get(usage__refused_tokens__gt=0).number
+    refused = client.get(reverse("panel_context", args=[conversation.pk]), {"request": number})
+    assert "refused as too long" in refused.content.decode()
     panel = client.get(reverse("panel_context", args=[conversation.pk])).content.decode()
     assert f"counts up to {factor} times as many" in panel
 
