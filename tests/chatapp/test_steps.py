@@ -138,7 +138,7 @@ async def test_pages_are_told_of_each_step(
     # While the tool runs, a page that asks is told that the new step has no text yet.
     await page.send(type="turn.resume", turn=1)
     assert (await page.until("turn.text")) == {
-        "type": "turn.text", "turn": 1, "step": 1, "text": "", "state": "running"
+        "type": "turn.text", "turn": 1, "step": 1, "text": "", "thoughts": "", "state": "running"
     }  # fmt: skip
     GATE[0].set()
     assert (await page.until("turn.step"))["step"] == 1
