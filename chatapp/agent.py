@@ -27,7 +27,7 @@ from memory.core import prompts
 from memory.core.checking import title_in
 from memory.core.fitting import WindowTooSmall
 from memory.core.text import clean
-from memory.models import Conversation, MemoryEvent, Turn, TurnState
+from memory.models import Conversation, Turn, TurnState
 from memory.summarizer import CompletionFailed, Ladder
 
 # How often an empty reply is asked for again.
@@ -96,17 +96,17 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
     target, toolbox = providers.target_of(conversation), toolbox_for(conversation.tools)
     loop = Loop(conversation)
     while True:
-        assembled = await _assemble(conversation, target)
+        assembled = await _assemble(conversation, target, loop)
+        limit = loop.limit(assembled)
+        if limit is not None:
+            yield Ended(TurnState.LENGTH, limit)
+            return
         if loop.may_compact(assembled):
             yield Phase("compacting")
             outcome = await compact(conversation, provider, inline_ladder())
             if outcome.event:
                 yield Changed(outcome.event)
-            assembled = await _assemble(conversation, target)
-        limit = loop.limit(assembled)
-        if limit is not None:
-            yield Ended(TurnState.LENGTH, limit)
-            return
+            assembled = await _assemble(conversation, target, loop)
         answer = Answer()
         try:
             async with aclosing(ask(turn, provider, assembled, target, answer)) as steps:
@@ -115,10 +115,12 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
         except ProviderError as error:
             if not loop.may_tighten(error, answer):
                 raise
+            learnt = await _learn(answer.request, error)
+            if not learnt.smaller:
+                raise
             yield Phase("tightening")
-            changed = await _learn(answer.request, error)
-            if changed:
-                yield Changed(changed)
+            if learnt.changed:
+                yield Changed(learnt.changed)
             continue
         said, calls = answer.text, answer.calls
         if not calls:  # a model that was not made for tools writes its calls into its text
@@ -147,19 +149,20 @@ async def run_turn(turn: Turn, provider: Provider) -> AsyncGenerator[Step, None]
         loop.note(outcomes)
 
 
-async def _assemble(conversation: Conversation, target: service.Target) -> service.Assembled:
+async def _assemble(
+    conversation: Conversation, target: service.Target, loop: Loop
+) -> service.Assembled:
     assembled: service.Assembled = await database_sync_to_async(service.assemble)(
-        conversation_id=conversation.pk, target=target
+        conversation_id=conversation.pk, target=target, strict=loop.tightened > 0
     )
     return assembled
 
 
-async def _learn(request: int, error: ProviderError) -> MemoryEvent | None:
-    """Take a refusal as a measure of the model's window; the change of the settings, if any."""
+async def _learn(request: int, error: ProviderError) -> refusals.Learnt:
+    """Take a refusal as a measure of the model's window."""
     tokens, window = lengths_told(error.detail)
-    learn: Callable[..., Awaitable[MemoryEvent | None]] = database_sync_to_async(
-        refusals.learn_too_long
-    )
+    learn: Callable[..., Awaitable[refusals.Learnt]]
+    learn = database_sync_to_async(refusals.learn_too_long)
     return await learn(request_id=request, tokens=tokens, window=window)
 
 

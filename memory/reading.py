@@ -97,12 +97,15 @@ def core_messages(
 
 def measured(*, conversation: Conversation, model: str, encoding: str) -> list[Measured]:
     """What the newest requests to this model came to, counted with this encoding and as the
-    provider counted them; those alone of which it said so."""
+    provider counted them; those alone of which it said so. What was guessed of one that it refused
+    holds until it counts another."""
     rows = Request.objects.filter(conversation_id=conversation.pk).order_by("-number")
-    found = rows.values_list("model", "encoding", "tokens", "usage")[:MEASURED]
-    return [
-        Measured(tokens, reported)
-        for of, by, tokens, usage in found
-        if (of, by) == (model, encoding)
-        and (reported := usage.get("refused_tokens") or usage_tokens(usage))
-    ]
+    newest = rows.values_list("model", "encoding", "tokens", "usage")[:MEASURED]
+    found: list[Measured] = []
+    for of, by, tokens, usage in newest:
+        refused, reported = usage.get("refused_tokens"), usage_tokens(usage)
+        if (of, by) != (model, encoding) or (usage.get("guessed") and found):
+            continue
+        if refused or reported:
+            found.append(Measured(tokens, refused or reported or 0, bool(refused)))
+    return found

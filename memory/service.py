@@ -65,18 +65,24 @@ def budget_of(conversation: Conversation, target: Target) -> Budget:
     """The token budget of a conversation's requests, calibrated by what the provider counted of its
     newest ones; a window that the owner set is known, whatever the target says."""
     known = target.known or conversation.window is not None
-    window = conversation.window or target.window
-    budget = budget_for(window, conversation.reply_reserve, known=known)
+    window, reserve = conversation.window or target.window, conversation.reply_reserve
+    if reserve is not None and reserve >= window:
+        reserve = None  # it was set for another model's window
+    budget = budget_for(window, reserve, known=known)
     encoding = counter_for(target.model).name
     seen = reading.measured(conversation=conversation, model=target.model, encoding=encoding)
     return replace(budget, calibration=calibration(seen, budget.usable))
 
 
-def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> Assembled:
+def assemble(
+    *, conversation_id: UUID, target: Target, force: bool = False, strict: bool = False
+) -> Assembled:
     """Build the next request from what is stored, in a constant number of queries.
 
     While a turn is running it is the request of that turn; otherwise the one that the next user
-    message will be added to. `force` plans the owner's "compact now".
+    message will be added to. `force` plans the owner's "compact now". What would fit but for the
+    calibration is tried without it, unless `strict`: else a measure that is wrong could never be
+    corrected, since nothing would be sent any more.
     """
     conversation = Conversation.objects.get(pk=conversation_id)
     counter = counter_for(target.model)
@@ -100,18 +106,27 @@ def assemble(*, conversation_id: UUID, target: Target, force: bool = False) -> A
         note=target.note,
     )
     turn = conversation.next_turn - 1 if loaded.current else conversation.next_turn
-    plan = context.plan(force=force, hold=conversation.hold_turn > turn)
-    window: Window | None
-    body: dict[str, Any] | None
-    failure: WindowTooSmall | None = None
+    hold = conversation.hold_turn > turn
+    plan, window = _planned(context, force=force, hold=hold)
+    if isinstance(window, WindowTooSmall) and context.budget.calibration > 1 and not strict:
+        plain = replace(context, budget=replace(context.budget, calibration=1.0))
+        tried = _planned(plain, force=force, hold=hold)
+        if isinstance(tried[1], Window):
+            context, (plan, window) = plain, tried
+    made = (conversation, policy, counter, context, plan)
+    if isinstance(window, WindowTooSmall):
+        return Assembled(*made, None, None, window, loaded.summary)
+    body = body_of(window.segments, dict(target.options), target.habits)
+    return Assembled(*made, window, body, None, loaded.summary)
+
+
+def _planned(context: Context, *, force: bool, hold: bool) -> tuple[Plan, Window | WindowTooSmall]:
+    """The plan of a context and its window, or why there is none."""
+    plan = context.plan(force=force, hold=hold)
     try:
-        window = context.window(plan)
-        body = body_of(window.segments, dict(target.options), target.habits)
+        return plan, context.window(plan)
     except WindowTooSmall as error:
-        window, body, failure = None, None, error
-    return Assembled(
-        conversation, policy, counter, context, plan, window, body, failure, loaded.summary
-    )
+        return plan, error
 
 
 def _schemas_tokens(schemas: Any, counter: Counter) -> int:
@@ -137,7 +152,8 @@ def forecast(assembled: Assembled) -> Plan:
 def wants_compaction(assembled: Assembled, *, before_request: bool) -> bool:
     """Whether to compact now: by the policy's `when`, and always when it would not fit."""
     plan = assembled.plan
-    if plan.action != "fold":
+    # What does not fit without any history does not fit with a summary of it either.
+    if plan.action != "fold" or assembled.error:
         return False
     now = "before_request" if before_request else "after_reply"
     return assembled.policy.when == now or (before_request and plan.trigger == "budget")

@@ -37,6 +37,11 @@ class Plan:
     costs: Costs
     whole: Mapping[int, int] = field(default_factory=dict)
 
+    def unfolded(self) -> "Plan":
+        """The same request without the fold: all groups are sent as far as they fit, shortened as
+        they would be while the fold is not committed."""
+        return replace(self, action="send", head=(), tail=self.head + self.tail, trigger=None)
+
 
 def suffix_sums(groups: Sequence[Group], counter: Counter) -> tuple[int, ...]:
     """The cost of the groups from each index on, in tokens; one more than there are groups."""
@@ -113,20 +118,19 @@ def plan(
     to be shortened, those of `keep_tools` give way last.
     """
     trigger = triggered(costs, policy, budget)
-    if hold and policy.older == "summary" and trigger != "budget":
-        trigger = None
+    held = hold and policy.older == "summary" and trigger != "budget"
     if force:
-        trigger = trigger or "manual"
+        trigger = trigger if trigger and not held else "manual"
     if trigger is None or policy.older == "keep":
         return Plan("send", (), prior, trigger, costs)
     # Whatever else triggers too: a larger budget, in which nothing does, must not keep less.
     due = policy.every_turns is not None and costs.since >= policy.every_turns
     edge = cut(prior, costs, policy, budget, asked=force or due)
-    if edge == 0:
-        return Plan("send", (), prior, trigger, costs)
     action: Action = "fold" if policy.older == "summary" else "leave-out"
-    decided = Plan(action, prior[:edge], prior[edge:], trigger, costs)
-    return decided if decided.tail else _rescued(decided, policy, budget, counter, keep_tools)
+    decided = Plan(action if edge else "send", prior[:edge], prior[edge:], trigger, costs)
+    if edge and not decided.tail:
+        decided = _rescued(decided, policy, budget, counter, keep_tools)
+    return decided.unfolded() if held and not force else decided
 
 
 def _rescued(

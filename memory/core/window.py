@@ -203,7 +203,7 @@ class Context:
         if decided.action == "leave-out":
             outside = decided.head
         elif decided.head:
-            decided = replace(decided, action="send", head=(), tail=decided.head + decided.tail)
+            decided = decided.unfolded()
         cost = summary.tokens if summary else 0
         fitted = fit(
             decided,

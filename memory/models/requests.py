@@ -7,6 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.models.transcript import Conversation, Turn
 
+# A number that lies above is no count of tokens.
+MOST_TOKENS = 2**31
+
 
 class Blob(models.Model):
     """Bytes that requests refer to by their SHA-256; each stored once per conversation."""
@@ -31,7 +34,8 @@ class Request(models.Model):
     of the body except the messages, `model` the name in it, `wire` the provider's habits that shape
     the messages (a `memory.core.wire.Habits`). `sha256` is the hash of the body that left the
     process; empty until it did. `usage` is what the provider reported, in tokens, and in
-    "refused_tokens" what a request comes to that it refused as too long.
+    "refused_tokens" what a request comes to that it refused as too long ("guessed": it gave no
+    number).
     """
 
     conversation = models.ForeignKey(
@@ -68,4 +72,4 @@ class Request(models.Model):
 def usage_tokens(usage: dict[str, Any]) -> int | None:
     """The prompt tokens that the provider reported, or None where it reported no number."""
     value = usage.get("prompt_tokens")
-    return value if isinstance(value, int) and value > 0 else None
+    return value if isinstance(value, int) and 0 < value < MOST_TOKENS else None

@@ -128,13 +128,64 @@ async def test_what_cannot_be_made_smaller_ends_with_the_reason(
     assert len(scripted.refused) == 1
 
 
-async def test_a_server_that_refuses_everything_is_not_asked_for_ever(
-    runner: Any, scripted: Small, conversation: Conversation
+BLUNT = "the request exceeds the available context size"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "code", "refusals"),
+    [
+        # Far from filling the window: its length cannot be the reason.
+        ("hello", BLUNT, "too-long", 1),
+        ("长" * 900, BLUNT, "window-message", 1),
+        ("hello", "maximum context length is 2048 tokens. However, you requested 9000 tokens "
+         "(30 in the messages, 8970 in the completion).", "too-long", 1),
+    ],
+)  # fmt: skip
+async def test_after_a_server_that_refused_everything_the_conversation_goes_on(
+    text: str, words: str, code: str, refusals: int,
+    runner: Any, scripted: Small, conversation: Conversation,
+) -> None:  # fmt: skip
+    scripted.window, scripted.words = 0, words
+    turn = await say(runner, conversation, text)
+    assert (turn.state, turn.error_code) == ("failed", code)
+    assert len(scripted.refused) == refusals
+    await conversation.arefresh_from_db()
+    assert conversation.window is None
+    del scripted.window
+    # The first is sent although it would not fit by what was guessed, and corrects that.
+    for number in range(3):
+        turn = await say(runner, conversation, f"{number}: {QUESTION}")
+        assert (turn.state, turn.error_code) == ("complete", "")
+    last = await Request.objects.alatest("number")
+    assert last.budget["calibration"] < 3
+
+
+async def test_a_report_that_no_request_can_have_stops_no_conversation(
+    runner: Any, scripted: Small, make_conversation: Callable[..., Any], user: Any
 ) -> None:
-    scripted.window, scripted.words = 0, "the request exceeds the available context size"
-    turn = await say(runner, conversation, "hello")
-    assert (turn.state, turn.error_code) == ("failed", "too-long")
-    assert len(scripted.refused) == 5
+    conversation = await sync_to_async(make_conversation)(tools=["shop"], window=4_096)
+    monster = int("9" * 400)
+    for reported in (5_000, 25_000, monster, 0):
+        await say(runner, conversation, f"with {str(reported)[:9]}")
+        await Request.objects.aupdate(usage={"prompt_tokens": reported})
+    turn = await say(runner, conversation, "and now?")
+    assert (turn.state, turn.error_code) == ("complete", "")
+    client = Client()
+    await sync_to_async(client.force_login)(user)
+    for name in ("conversation", "panel_timeline"):
+        page = await sync_to_async(client.get)(reverse(name, args=[conversation.pk]))
+        assert page.status_code == 200
+
+
+def test_a_reserve_that_another_windows_had_room_for_shuts_no_page(
+    conversation: Conversation, user: Any, settings: Any, client: Client
+) -> None:
+    Conversation.objects.update(reply_reserve=5_000)
+    client.force_login(user)
+    for name in ("conversation", "panel_settings", "panel_context", "context_json"):
+        assert client.get(reverse(name, args=[conversation.pk])).status_code == 200, name
+    budget = service.budget_of(Conversation.objects.get(), target_of(conversation))
+    assert (budget.window, budget.reply_reserve) == (2_048, 512)
 
 
 async def test_a_smaller_window_that_the_server_names_becomes_the_conversations(

@@ -26,13 +26,19 @@ USABLE = 1_536
         ([(700, 1_470), (1_000, 1_100), (900, 700)], 2.1),  # the highest
         ([(191, 1_470)], 1.0),  # less than an eighth of the usable tokens says nothing
         ([(192, 384)], 2.0),
-        ([(200, 1_000_000)], 10.0),
+        ([(200, 2_000)], 10.0),
+        ([(200, 2_001)], 1.0),  # more than ten times as many is no count of it
+        ([(200, 10**400), (200, 260)], 1.3),
     ],
 )
 def test_the_factor_is_the_highest_of_those_that_fill_the_window(
     measured: list[tuple[int, int]], factor: float
 ) -> None:
     assert calibration([Measured(*one) for one in measured], USABLE) == factor
+
+
+def test_a_refused_request_counts_however_small_it_is() -> None:
+    assert calibration([Measured(100, 180, refused=True)], USABLE) == 1.8
 
 
 def test_nothing_was_counted_of_an_empty_request() -> None:
@@ -49,7 +55,7 @@ def test_what_was_measured_is_within_the_calibrated_count(
     factor = calibration([Measured(*one) for one in measured], usable)
     assert 1 <= factor <= 10
     for counted, reported in measured:
-        if counted >= max(1, usable / 8) and factor < 10:
+        if counted >= max(1, usable / 8) and reported <= 10 * counted:
             assert reported <= counted * factor + 1e-6 * reported
 
 
@@ -59,11 +65,12 @@ def test_what_was_measured_is_within_the_calibrated_count(
         (2_473, 1_400, 1.0, 2_473),
         (None, 1_400, 1.0, 1_920),  # a quarter more than what is usable
         (None, 1_200, 2.0, 3_000),  # or than what it was held to be
-        (1_500, 1_400, 1.0, 1_920),  # it would have fitted: then it is no measure
+        (1_536, 1_400, 1.0, None),  # it would have fitted: there is another reason
+        (None, 100, 1.0, None),  # nor can it be that much more than was counted
     ],
 )
 def test_a_refused_request_is_larger_than_what_is_usable(
-    told: int | None, counted: int, factor: float, tokens: int
+    told: int | None, counted: int, factor: float, tokens: int | None
 ) -> None:
     assert refused_tokens(told, USABLE, counted, factor) == tokens
 

@@ -198,6 +198,14 @@ def test_a_window_without_the_planned_fold_has_all_that_fits(context: Context, f
 
 
 @given(contexts())
+def test_held_after_an_undo_it_is_the_window_without_the_fold(context: Context) -> None:
+    """Old results that are shortened in the one are shortened in the other."""
+    window = window_of(context)
+    held = context.window(context.plan(hold=True))
+    assert held.segments == window.segments
+
+
+@given(contexts())
 def test_every_message_is_sent_or_listed_as_left_out_exactly_once(context: Context) -> None:
     window = window_of(context)
     sent = [one.message.position for one in window.segments if one.message.position]
