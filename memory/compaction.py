@@ -199,7 +199,7 @@ async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger:
     try:
         return await _committed(assembled, context, folded, trigger)
     except Conversation.DoesNotExist:
-        await asyncio.to_thread(offload.remove, [assembled.conversation.pk])
+        await asyncio.to_thread(offload.remove, assembled.conversation.pk)
         return Outcome("superseded")
 
 

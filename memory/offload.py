@@ -52,7 +52,6 @@ def append(conversation_id: UUID, rows: Iterable[dict[str, object]]) -> str:
     return path.name
 
 
-def remove(conversation_ids: Iterable[UUID]) -> None:
-    """Delete the files of conversations that their owner deleted."""
-    for conversation_id in conversation_ids:
-        path_of(conversation_id).unlink(missing_ok=True)
+def remove(conversation_id: UUID) -> None:
+    """Delete the file of a conversation that is no more."""
+    path_of(conversation_id).unlink(missing_ok=True)

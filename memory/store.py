@@ -12,7 +12,6 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from memory import offload
 from memory.core.messages import Message as CoreMessage
 from memory.core.presets import policy_from
 from memory.core.text import shorten
@@ -166,7 +165,6 @@ def add_step(*, turn_id: int, step: int, written: Sequence[Written], encoding: s
 def delete_conversation(*, conversation_id: UUID) -> None:
     """Delete a conversation with everything that was stored of it: its owner's act."""
     Conversation.objects.filter(pk=conversation_id).delete()
-    offload.remove([conversation_id])
 
 
 @transaction.atomic

@@ -16,6 +16,7 @@ from chatapp.failures import lengths_told
 from chatapp.provider import target_of
 from memory import service
 from memory.models import Conversation, MemoryEvent, Message, Request
+from memory.refusals import learn_too_long
 from tests.chatapp.helpers import say
 from tests.scripted import ScriptedTransport
 from tests.sockets import Page
@@ -175,6 +176,21 @@ async def test_a_report_that_no_request_can_have_stops_no_conversation(
     for name in ("conversation", "panel_timeline"):
         page = await sync_to_async(client.get)(reverse(name, args=[conversation.pk]))
         assert page.status_code == 200
+
+
+async def test_a_window_that_the_owner_made_smaller_meanwhile_stays(
+    conversation: Conversation,
+) -> None:
+    turn = await conversation.turns.acreate(number=1, client_id="1")
+    request = await Request.objects.acreate(
+        conversation=conversation, turn=turn, number=1, parts=[], options="", tokens=4_000,
+        encoding="o200k_base", policy={}, budget={"window": 8_192, "reply_reserve": 1_024},
+    )  # fmt: skip
+    await Conversation.objects.aupdate(window=1_024)
+    learnt = await sync_to_async(learn_too_long)(request_id=request.pk, tokens=None, window=4_096)
+    assert (learnt.smaller, learnt.changed) == (True, None)
+    await conversation.arefresh_from_db()
+    assert conversation.window == 1_024
 
 
 def test_a_reserve_that_another_windows_had_room_for_shuts_no_page(

@@ -208,6 +208,13 @@ def test_deleting_the_conversation_deletes_its_file_and_no_other(
     assert not Conversation.objects.exists()
 
 
+def test_deleting_the_owner_deletes_the_files_too(talk: Talk) -> None:
+    fold(talk)
+    assert rows(talk)
+    talk.conversation.owner.delete()
+    assert not offload.path_of(talk.conversation.pk).exists()
+
+
 def test_a_line_that_broke_off_is_written_again(settings: Any, tmp_path: Path) -> None:
     settings.OFFLOAD_DIR = tmp_path
     identity = uuid4()
