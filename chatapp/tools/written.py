@@ -11,16 +11,16 @@ from collections.abc import Iterator
 
 from chatapp.tools.registry import Toolbox
 from memory.core.messages import ToolCall
+from memory.core.text import enclosed
 
 _ACTION = re.compile(
     r"^[ \t*]*Action[ \t]*:[ \t*]*(?P<name>[\w-]{1,64})[ \t*()]*\n"
-    r"[ \t*]*Action Input[ \t]*:[ \t*]*(?P<input>.*?)[ \t]*"
+    r"[ \t*]*Action Input[ \t]*:[ \t*]*(?P<input>.*?)"
     r"(?=\n[ \t*]*(?:Observation|Thought|Action|Final Answer|User|Human)\b|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_MARKED = re.compile(
-    r"<(?P<tag>tool_call|function_call)>\s*(?P<json>\{.*?\})\s*(?:</(?P=tag)>|\Z)", re.DOTALL
-)
+_OPENED = re.compile(r"<(tool_call|function_call)>\s*+(?=\{)")
+_CLOSED = {name: re.compile(rf"\}}\s*+(?:</{name}>|\Z)") for name in ("tool_call", "function_call")}
 _FENCE = re.compile(r"\A```(?:json)?\n(.*?)\n?```\Z", re.DOTALL)
 
 
@@ -43,15 +43,15 @@ def calls_in(text: str, toolbox: Toolbox) -> tuple[str, tuple[ToolCall, ...]]:
 
 def _marked(text: str, toolbox: Toolbox) -> Iterator[tuple[int, str, str]]:
     """Where each marked call begins, its name and arguments."""
-    for match in _MARKED.finditer(text):
+    for opened, closed in enclosed(text, _OPENED, _CLOSED):
         try:
-            call = json.loads(match["json"])
-        except ValueError:
-            continue
-        name, arguments = call.get("name"), call.get("arguments", call.get("parameters"))
-        if isinstance(name, str) and name in toolbox:
+            call = json.loads(text[opened.end() : closed.start() + 1])
+            name, arguments = call.get("name"), call.get("arguments", call.get("parameters"))
             written = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-            yield match.start(), name, written
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(name, str) and name in toolbox:
+            yield opened.start(), name, written
 
 
 def _arguments(written: str, name: str, toolbox: Toolbox) -> str:

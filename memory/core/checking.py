@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from memory.core.messages import Message
 from memory.core.prompts import OWN_SENTENCES
-from memory.core.text import is_blank, shorten, whole_edge
+from memory.core.text import enclosed, is_blank, shorten, whole_edge
 from memory.core.tokens import Counter
 
 # Characters of one message that an archive keeps (S2).
@@ -18,8 +18,11 @@ TITLE_LIMIT = 80
 ARCHIVE_GAP = "[… older lines left out; the transcript has them]"
 _ARCHIVED = re.compile(r"- (user|assistant|tool|system): ")
 
-_THINK = re.compile(r"<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _OPEN_THINK = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
+_THINK_ENDS = {
+    name: re.compile(rf"</{name}>\s*+", re.IGNORECASE)
+    for name in ("think", "thinking", "reasoning")
+}
 _CLOSE_THINK = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _MARKUP = re.compile(
     r"</?(tool_calls?|function_calls?|tool_use|tool_response|invoke|memory|previous_summary|"
@@ -40,7 +43,7 @@ _REFUSAL = re.compile(
 )
 # The text of a failure where a summary should be. A summary may begin with "Error 42 appears when".
 _ERROR = re.compile(
-    r"^\W*([\w.]*(error|exception)\s*[:(\[]|error code: \d{3}\b|"
+    r"^\W*(\b[\w.]*(error|exception)\s*[:(\[]|error code: \d{3}\b|"
     r"an? (unknown |unexpected |internal )?error (has |was )?occurred|"
     r"error (while |when |during |in )?(generating|creating|calling|processing|writing)\b|"
     r"summar(y|i[sz]ation)( generation)? (has )?failed|failed to (generate|create|produce|summari)|"
@@ -77,7 +80,11 @@ def strip_reasoning(text: str) -> str | None:
     Where the chat template opens the block itself, only its end is in the text: what stands
     before it is reasoning too.
     """
-    text = _CLOSE_THINK.split(_THINK.sub("", text))[-1]
+    kept, at = [], 0
+    for opened, closed in enclosed(text, _OPEN_THINK, _THINK_ENDS):
+        kept.append(text[at : opened.start()])
+        at = closed.end()
+    text = _CLOSE_THINK.split("".join((*kept, text[at:])))[-1]
     return None if _OPEN_THINK.search(text) else text.strip()
 
 

@@ -1,6 +1,8 @@
 """Text at the boundary: what any string from outside becomes before it is counted or stored."""
 
+import re
 import unicodedata
+from collections.abc import Iterator, Mapping
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BAD = {0: REPLACEMENT} | dict.fromkeys(range(55296, 57344), REPLACEMENT)
@@ -56,6 +58,28 @@ def _is_joined(text: str, at: int) -> bool:
     while after in _FLAGS and flags < at and text[at - 1 - flags] in _FLAGS:
         flags += 1
     return flags % 2 == 1
+
+
+def enclosed(
+    text: str, opening: re.Pattern[str], closings: Mapping[str, re.Pattern[str]]
+) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Where something is opened and where it is closed, one after the other, in linear time.
+
+    The first group of `opening` is, in lower case, the name of its pattern in `closings`. What is
+    not closed is passed over. One pattern for both would look for its end from each beginning.
+    """
+    at, ends = 0, dict(closings)
+    while opened := opening.search(text, at):
+        at = opened.end()
+        name = opened[1].lower()
+        if name not in ends:
+            continue
+        closed = ends[name].search(text, at)
+        if closed is None:  # so there is no end for a later one either
+            del ends[name]
+            continue
+        yield opened, closed
+        at = closed.end()
 
 
 def script_language(text: str) -> str:

@@ -230,3 +230,19 @@ def test_a_short_summary_of_a_short_source_is_accepted(text: str) -> None:
 )
 def test_reasoning_is_taken_off_or_the_text_refused(text: str, left: str | None) -> None:
     assert strip_reasoning(text) == left
+
+
+@pytest.mark.parametrize(
+    "unit", ["<think>", "<think></thinking>", "<reasoning><think>", "<think>a</think> ", "</think>"]
+)
+def test_repeats_of_a_tag_are_read_in_linear_time(unit: str) -> None:
+    """No clock here: a quadratic pattern would not come to an end."""
+    count = 1_000_000 // len(unit)
+    assert strip_reasoning(unit * count + "x") == ("x" if "</" in unit else None)
+
+
+@pytest.mark.parametrize("unit", [".", "._", "..a", " .", "{", "{ ", "1 ", '"', "http ", "[^"])
+def test_a_megabyte_of_one_mark_is_judged_in_linear_time(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit)) + " and that is all of it"
+    most = {"source_tokens": 2_000_000, "cap": 2_000_000}
+    assert refusal_reason(text, source=SOURCE, finish="stop", counter=COUNTER, **most) is None
