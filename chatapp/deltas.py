@@ -7,23 +7,28 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatapp.call_parts import CallParts
 from memory.core.messages import ToolCall
+from memory.core.text import paired
 
 # Characters of a server's own words that an error repeats.
 DETAIL = 500
+# Blanks before a tag that opens thoughts; behind more of them it is text.
+BLANKS = 64
 # A reply that begins with its thoughts, as models without a field of their own write them.
-_OPEN = re.compile(r"\s*<(think|thinking|reasoning)>", re.IGNORECASE)
+_OPEN = re.compile(rf"\s{{0,{BLANKS}}}<(think|thinking|reasoning)>", re.IGNORECASE)
 _OPENERS = ("<think>", "<thinking>", "<reasoning>")
 
 
 class StreamError(Exception):
     """The stream is broken or tells of an error. `code` is "server" or "stream", `detail` the
-    server's own words."""
+    server's own words and `reason` its own code, if any."""
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: str, detail: str, reason: Any = None) -> None:
         super().__init__(code)
         self.code = code
         self.detail = detail[:DETAIL]
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,42 +73,40 @@ Piece = Text | Reasoning | Calls | Usage | Finish
 
 
 @dataclass(slots=True)
-class _Call:
-    id: str
-    index: int | None
-    name: str = ""
-    arguments: str = ""
-
-
-@dataclass(slots=True)
 class Reader:
     """Reads the events of one reply, in order."""
 
     finished: bool = False
-    _text: str = ""
+    _said: list[str] = field(default_factory=list)
     _held: str | None = ""
     _closer: str = ""
     _trim: bool = False
-    _calls: list[_Call] = field(default_factory=list)
+    _halves: dict[str, str] = field(default_factory=dict)
+    _calls: CallParts = field(default_factory=CallParts)
 
     def feed(self, kind: str, data: str) -> list[Piece]:
         """The pieces in one event. Raises StreamError for an error, or for what is not a chunk.
 
         Chunks without a choice, without a delta or with null content are legal and carry nothing.
         """
-        chunk = _chunk(kind, data)
-        choices = chunk.get("choices") or []
-        choice = _mapping(choices[0]) if choices else {}
+        try:
+            return self._read(_chunk(data))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise StreamError("server" if kind == "error" else "stream", data) from error
+
+    def _read(self, chunk: dict[str, Any]) -> list[Piece]:
+        choice = _choice(chunk)
         delta = _mapping(choice.get("delta"))
         pieces: list[Piece] = []
-        if thought := _text(delta, "reasoning_content") or _text(delta, "reasoning"):
+        thought = text_of(delta.get("reasoning_content")) or text_of(delta.get("reasoning"))
+        if thought := self._joined("reasoning", thought):
             pieces.append(Reasoning(thought))
         for name in ("content", "refusal"):
-            if said := _text(delta, name):
+            if said := self._joined(name, text_of(delta.get(name))):
                 pieces += self._say(said)
         pieces += self._whole(choice.get("message"))
-        for call in delta.get("tool_calls") or ():
-            self._call(call)
+        for call in _list(delta.get("tool_calls")):
+            self._calls.take(call)
         if isinstance(choice.get("finish_reason"), str):
             self.finished = True
             pieces.append(Finish(choice["finish_reason"]))
@@ -117,13 +120,23 @@ class Reader:
         if not self.finished:
             raise StreamError("stream", "the stream ended before the reply did")
         pieces: list[Piece] = []
+        for name, half in self._halves.items():
+            pieces += [Reasoning(half)] if name == "reasoning" else self._say(half)
         if self._held:
             pieces.append(Reasoning(self._held) if self._closer else Text(self._held))
             self._held = None
         if self._calls:
-            made = (ToolCall(one.id, one.name, one.arguments or "{}") for one in self._calls)
-            pieces.append(Calls(tuple(made)))
+            pieces.append(Calls(self._calls.whole()))
         return pieces
+
+    def _joined(self, name: str, text: str) -> str:
+        """The next piece of a field. Half a character at its end waits for the other half."""
+        half = self._halves.pop(name, "")
+        text = paired(half + text) if half else text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._halves[name] = text[-1]
+            text = text[:-1]
+        return text
 
     def _say(self, text: str) -> list[Piece]:
         """A piece of the reply; thoughts in tags at its very beginning are told apart.
@@ -131,7 +144,7 @@ class Reader:
         `_held` is what may still become a tag (None: the reply has begun), `_closer` the tag that
         ends the thoughts, `_trim` whether the blanks behind it are still to be left out.
         """
-        self._text += text
+        self._said.append(text)
         if self._held is None:
             text = text.lstrip() if self._trim else text
             self._trim = self._trim and not text
@@ -140,17 +153,18 @@ class Reader:
         if not self._closer:
             opened = _OPEN.match(self._held)
             if opened is None:
-                start = self._held.lstrip().lower()
-                if any(tag.startswith(start) for tag in _OPENERS):
+                start = self._held.lstrip()
+                blanks = len(self._held) - len(start)
+                if blanks <= BLANKS and any(tag.startswith(start.lower()) for tag in _OPENERS):
                     return []
                 said, self._held = self._held, None
                 return [Text(said)]
             self._closer = f"</{opened[1].lower()}>"
             self._held = self._held[opened.end() :]
-        thought, tag, rest = _partition(self._held, self._closer)
-        if tag:
+        closed = re.search(self._closer, self._held, re.IGNORECASE)
+        if closed:
+            thought, rest = self._held[: closed.start()], self._held[closed.end() :].lstrip()
             self._held, self._closer = None, ""
-            rest = rest.lstrip()
             self._trim = not rest
             pieces: list[Piece] = [Reasoning(thought)] if thought else []
             return [*pieces, Text(rest)] if rest else pieces
@@ -165,47 +179,15 @@ class Reader:
         """Some servers end with the whole message once more: only what is missing counts."""
         if not isinstance(message, dict):
             return []
-        for call in () if self._calls else message.get("tool_calls") or ():
-            self._call(call)
-        content = message.get("content")
-        if not isinstance(content, str) or not content.startswith(self._text):
+        for call in () if self._calls else _list(message.get("tool_calls")):
+            self._calls.take(call)
+        content, said = text_of(message.get("content")), "".join(self._said)
+        self._said = [said]
+        if not content.startswith(said):
             return []
-        missing = content[len(self._text) :]
+        self._halves.pop("content", None)
+        missing = content[len(said) :]
         return self._say(missing) if missing else []
-
-    def _call(self, part: Any) -> None:
-        """A part of a tool call. A new id begins a new call, whatever its index; without an id the
-        part belongs to the call with its index, else to the newest one; unless it has a name and
-        that call is complete."""
-        if not isinstance(part, dict):
-            return
-        function = _mapping(part.get("function")) or part
-        index = part.get("index")
-        index = index if isinstance(index, int) else None
-        name, arguments = function.get("name"), function.get("arguments")
-        call = self._open_call(part.get("id") or "", index, bool(name))
-        if isinstance(name, str) and name != call.name:
-            # Some servers repeat the name with every part, others send it in pieces.
-            call.name = name if name.startswith(call.name) else call.name + name
-        if isinstance(arguments, str):
-            call.arguments += arguments
-        elif arguments is not None:
-            call.arguments += json.dumps(arguments, ensure_ascii=False)
-
-    def _open_call(self, identity: str, index: int | None, named: bool) -> _Call:
-        same = [one for one in self._calls if index is not None and one.index == index]
-        known = same[-1] if same else self._calls[-1] if self._calls else None
-        if identity:
-            begun = next((one for one in self._calls if one.id == identity), None)
-            fresh = begun is None
-            known = begun or known
-        else:
-            fresh = known is None or (not same and (index is not None or named))
-            fresh = fresh or (named and known is not None and _is_object(known.arguments))
-        if known is None or fresh:
-            known = _Call(identity or f"call_{len(self._calls)}", index)
-            self._calls.append(known)
-        return known
 
 
 def usage_counts(usage: Any) -> dict[str, int]:
@@ -237,43 +219,45 @@ def _counts(usage: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _is_object(arguments: str) -> bool:
-    """Whether the arguments of a call are complete."""
-    try:
-        return isinstance(json.loads(arguments), dict)
-    except ValueError:
-        return False
-
-
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(delta: dict[str, Any], name: str) -> str:
-    value = delta.get(name)
-    return value if isinstance(value, str) else ""
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _chunk(kind: str, data: str) -> dict[str, Any]:
-    try:
-        chunk = json.loads(data)
-    except ValueError as error:
-        raise StreamError("server" if kind == "error" else "stream", data) from error
+def _choice(chunk: dict[str, Any]) -> dict[str, Any]:
+    """The first reply; where several were asked for, the others are not read."""
+    for choice in map(_mapping, _list(chunk.get("choices"))):
+        index = choice.get("index")
+        if not isinstance(index, int) or index == 0:
+            return choice
+    return {}
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content: a string, or a list of parts of which some are text."""
+    if isinstance(content, list):
+        parts = [part for part in map(_mapping, content) if part.get("type", "text") == "text"]
+        return "".join(text for part in parts if isinstance(text := part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def _chunk(data: str) -> dict[str, Any]:
+    """What is in an event. Raises StreamError for an error, ValueError for what is no object."""
+    chunk = json.loads(data)
     if not isinstance(chunk, dict):
-        raise StreamError("stream", data)
+        raise ValueError("not an object")
     if chunk.get("error"):
         detail = chunk["error"]
-        message = detail.get("message") if isinstance(detail, dict) else detail
-        raise StreamError("server", str(message))
+        if not isinstance(detail, dict):
+            raise StreamError("server", str(detail))
+        raise StreamError("server", str(detail.get("message")), detail.get("code"))
     return chunk
-
-
-def _partition(text: str, tag: str) -> tuple[str, str, str]:
-    at = text.lower().find(tag)
-    return (text, "", "") if at < 0 else (text[:at], tag, text[at + len(tag) :])
 
 
 def _overlap(text: str, tag: str) -> int:
     """How many characters at the end of `text` may be the beginning of the tag."""
-    lowered = text.lower()
-    return next((size for size in range(len(tag) - 1, 0, -1) if lowered.endswith(tag[:size])), 0)
+    end = text[-len(tag) :].lower()
+    return next((size for size in range(len(tag) - 1, 0, -1) if end.endswith(tag[:size])), 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BAD = {0: REPLACEMENT} | dict.fromkeys(range(55296, 57344), REPLACEMENT)
+_HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 
 # Characters that one emoji or letter is at most looked for; stacked accents may be more.
 JOINED_MOST = 32
@@ -21,6 +22,14 @@ def clean(text: str) -> str:
     the request and the echo all agree.
     """
     return text.translate(_BAD)
+
+
+def paired(text: str) -> str:
+    """`text` with the two halves of a character (surrogates) put together where they meet: a server
+    may cut there. Halves that stand alone stay."""
+    return _HALVES.sub(
+        lambda halves: halves[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text
+    )
 
 
 def is_blank(text: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.deltas import Calls, Finish, Reader, Reasoning, StreamError, Text
+from chatapp.deltas import BLANKS, Calls, Finish, Reader, Reasoning, StreamError, Text
 from memory.core.messages import ToolCall
 
 STOP = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -17,7 +17,7 @@ def said(**delta: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta}]}
 
 
-def part(index: int | None = None, identity: str | None = None, name: str | None = None,
+def part(index: int | None = None, identity: Any = None, name: str | None = None,
          arguments: Any = None) -> dict[str, Any]:  # fmt: skip
     call: dict[str, Any] = {"function": {"name": name, "arguments": arguments}}
     call |= {} if index is None else {"index": index}
@@ -79,6 +79,21 @@ CALLS = [
     pytest.param([[part(0, "a", "f", None)]], [("a", "f", "{}")], id="no arguments at all"),
     pytest.param([[part(0, "a", "f", '{"x"')], [part(0, "a", None, ":1}")]],
                  [("a", "f", '{"x":1}')], id="the id on every part"),
+    pytest.param([[part(0, "a", "f", '{"x":1}'), part(1, "a", "f", '{"x":2}')]],
+                 [("a", "f", '{"x":1}'), ("a", "f", '{"x":2}')], id="one id for two indexes"),
+    pytest.param([[part(0, "a", "f", '{"x"')], [part(1, "a", "g", "{}")],
+                  [part(0, "a", None, ":1}")], [part(None, "a", None, " ")]],
+                 [("a", "f", '{"x":1}'), ("a", "g", "{} ")], id="one id, interleaved"),
+    pytest.param([[part(None, "a", "f", '{"x"')], [part(3, "a", None, ":1}")]],
+                 [("a", "f", '{"x":1}')], id="the index comes later"),
+    pytest.param([[part(0, None, "f", '{"}\\"": [')], [part(0, None, "f", "1]}")],
+                  [part(0, None, "f", "{}")]],
+                 [("call_0", "f", '{"}\\"": [1]}'), ("call_1", "f", "{}")],
+                 id="the name on every part, no id"),
+    pytest.param([[part(0, 7, "f", "{}")], [part(0, {"k": 1}, "g", "{}")]],
+                 [("7", "f", "{}"), ("{'k': 1}", "g", "{}")], id="ids that are no strings"),
+    pytest.param([[part(0, "a", "f", '{"x":"\ud83d')], [part(0, "a", None, '\ude00"}')]],
+                 [("a", "f", '{"x":"\U0001f600"}')], id="half a character in each part"),
     pytest.param([["nonsense"], [part(0, "a", "f", "{}")]], [("a", "f", "{}")], id="nonsense"),
 ]  # fmt: skip
 
@@ -168,6 +183,114 @@ def test_an_error_in_the_stream_is_told(kind: str, data: str, code: str, detail:
 )  # fmt: skip
 def test_chunks_that_carry_nothing_are_legal(chunk: dict[str, Any]) -> None:
     assert Reader().feed("", json.dumps(chunk)) == []
+
+
+@pytest.mark.parametrize(
+    "chunk", [{"choices": 1}, {"choices": {"0": {}}}, {"choices": "x"}, said(tool_calls=1),
+              said(tool_calls={"a": 1}), said(content={"text": "x"}), said(content=[1, "x", {}]),
+              {"choices": [{"message": {"content": 1, "tool_calls": 3}}]}]
+)  # fmt: skip
+def test_a_chunk_of_another_shape_carries_nothing(chunk: dict[str, Any]) -> None:
+    assert Reader().feed("", json.dumps(chunk)) == []
+
+
+DEEP = '{"choices":' + "[" * 100_000
+
+
+@pytest.mark.parametrize(("kind", "code"), [("", "stream"), ("error", "server")])
+def test_what_is_nested_too_deep_is_a_broken_stream(kind: str, code: str) -> None:
+    with pytest.raises(StreamError) as raised:
+        Reader().feed(kind, DEEP)
+    assert raised.value.code == code
+
+
+def test_a_reply_in_parts_is_its_text() -> None:
+    parts = [{"type": "text", "text": "Hel"}, {"type": "image"}, {"text": "lo"}, {"type": "text"}]
+    assert read(said(content=parts), STOP)[0] == "Hello"
+    whole = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    assert read(said(content="He"), whole)[0] == "Hello"
+
+
+def test_of_several_replies_the_first_is_read() -> None:
+    def choice(index: int | None, text: str, reason: str | None = None) -> dict[str, Any]:
+        more = {} if index is None else {"index": index}
+        return {"delta": {"content": text}, "finish_reason": reason, **more}
+
+    chunks = [
+        {"choices": [choice(1, "x"), choice(0, "a")]},
+        {"choices": [choice(1, "y", "stop")]},
+        {"choices": [choice(0, "b")]},
+    ]
+    assert read(*chunks, STOP)[0] == "ab"
+    with pytest.raises(StreamError):
+        read(*chunks)
+    assert read({"choices": [choice(None, "c", "stop")]})[0] == "c"
+
+
+HIGH, LOW = "\ud83d", "\ude00"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([f"a{HIGH}", f"{LOW}b"], "a\U0001f600b"),
+        ([f"a{HIGH}", "", LOW], "a\U0001f600"),
+        ([HIGH, HIGH, LOW], f"{HIGH}\U0001f600"),
+        ([LOW, "b", HIGH], f"{LOW}b{HIGH}"),
+    ],
+)
+@pytest.mark.parametrize("name", ["content", "reasoning"])
+def test_the_halves_of_a_character_in_two_chunks_are_put_together(
+    name: str, parts: list[str], text: str
+) -> None:
+    reply, thoughts, _calls = read(*(said(**{name: one}) for one in parts), STOP)
+    assert (reply or thoughts) == text
+
+
+def test_half_a_character_is_no_longer_missing_once_the_whole_message_came() -> None:
+    whole = {"choices": [{"message": {"content": f"a{HIGH}{LOW}"}, "finish_reason": "stop"}]}
+    assert read(said(content=f"a{HIGH}"), whole)[0] == "a\U0001f600"
+
+
+def test_blanks_are_held_back_only_as_long_as_a_tag_may_follow() -> None:
+    reader = Reader()
+    feed = lambda text: reader.feed("", json.dumps(said(content=text)))  # noqa: E731
+    assert feed(" " * BLANKS) == []
+    assert feed(" ") == [Text(" " * (BLANKS + 1))]
+    assert feed("<think>") == [Text("<think>")]
+    text = " " * (BLANKS + 1) + "<think>x"
+    assert read(said(content=text), STOP)[:2] == (text, "")
+    assert read(said(content=text[1:]), STOP)[:2] == ("", "x")
+
+
+@pytest.mark.parametrize("start", ["", "<think>", "<think></think>"])
+@pytest.mark.parametrize("unit", [" ", "<", "</thin", "x"])
+def test_a_long_reply_in_small_pieces_is_read_in_linear_time(start: str, unit: str) -> None:
+    """What is looked at again with each piece does not grow."""
+    reader = Reader()
+    reader.feed("", json.dumps(said(content=start)))
+    data = json.dumps(said(content=unit))
+    for _ in range(1_000):
+        reader.feed("", data)
+        assert len(reader._held or "") <= BLANKS + len("<reasoning>")
+
+
+def test_the_parts_of_calls_are_read_in_linear_time() -> None:
+    """No clock here: to look through all that came before would not come to an end."""
+    reader = Reader()
+    begun = part(0, None, "f", '{"text":"')
+    reader.feed("", json.dumps(said(tool_calls=[begun, *[part(0, None, "f", "}")] * 200_000])))
+    many = [part(index, f"c{index}", "g", "{}") for index in range(1, 100_000)]
+    reader.feed("", json.dumps(said(tool_calls=many)))
+    reader.feed("", json.dumps(STOP))
+    (calls,) = reader.end()[-1:]
+    assert isinstance(calls, Calls)
+    assert len(calls.calls) == 100_000
+    assert len(calls.calls[0].arguments) > 200_000
+
+
+def test_thoughts_end_at_their_tag_whatever_the_letters_before_it() -> None:
+    assert read(said(content="<think>İİ</THINK>42"), STOP)[:2] == ("42", "İİ")
 
 
 def test_the_end_has_its_reason() -> None:

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.text import JOINED_MOST, clean, is_blank, script_language, shorten, whole_edge
+from memory.core.text import (
+    JOINED_MOST,
+    clean,
+    is_blank,
+    paired,
+    script_language,
+    shorten,
+    whole_edge,
+)
 
 ANYTHING = st.text(st.characters(), max_size=40)
 
@@ -95,6 +103,19 @@ def test_where_no_edge_is_near_the_text_is_cut_where_it_was_asked() -> None:
     stacked = "e" + "\u0301" * (3 * JOINED_MOST)
     assert whole_edge(stacked, 2 * JOINED_MOST, -1) == 2 * JOINED_MOST
     assert whole_edge(stacked, JOINED_MOST - 1, -1) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("a", "a"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("\ude00\ud83d", "\ude00\ud83d"),
+        ("\ud83d\ud83d\ude00\ude00", "\ud83d\U0001f600\ude00"),
+    ],
+)
+def test_halves_of_a_character_that_meet_are_put_together(text: str, whole: str) -> None:
+    assert paired(text) == whole
 
 
 @pytest.mark.parametrize(
