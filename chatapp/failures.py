@@ -7,11 +7,13 @@ import openai
 from django.conf import settings
 
 from chatapp.deltas import StreamError
+from memory.core.text import clean
 
 # How servers say that a request is longer than their window (OpenAI, vLLM; llama.cpp).
 TOO_LONG = re.compile(
     "context length|available context size|exceed_context_size|prompt is too long", re.IGNORECASE
 )
+_CODE_TOO_LONG = "context_length_exceeded"
 # And how they say how long it is, and how large their window, in tokens.
 _LENGTHS = re.compile(
     r"(?:resulted in|has|request \(|too long:) ?(?P<a>[\d,]+) (?:input )?tokens"
@@ -36,7 +38,7 @@ class ProviderError(Exception):
         self.code = code
         self.pause = pause
         key = settings.LLM_API_KEY
-        self.detail = detail.replace(key, "…") if key else detail
+        self.detail = clean(detail.replace(key, "…") if key else detail)
 
 
 def as_provider_error(error: Exception) -> ProviderError:
@@ -44,7 +46,9 @@ def as_provider_error(error: Exception) -> ProviderError:
     detail = str(error)[:500]
     match error:
         case StreamError():
-            return ProviderError(error.code, error.detail)
+            too_long = error.reason == _CODE_TOO_LONG or TOO_LONG.search(error.detail)
+            code = "too-long" if too_long and error.code == "server" else error.code
+            return ProviderError(code, error.detail)
         case openai.APITimeoutError() | httpx2.TimeoutException():
             return ProviderError("timeout", detail)
         case openai.AuthenticationError() | openai.PermissionDeniedError():
@@ -55,7 +59,7 @@ def as_provider_error(error: Exception) -> ProviderError:
         case openai.NotFoundError():
             return ProviderError("no-model", detail)
         case openai.APIStatusError():
-            if error.code == "context_length_exceeded" or TOO_LONG.search(detail):
+            if error.code == _CODE_TOO_LONG or TOO_LONG.search(detail):
                 return ProviderError("too-long", detail)
             if error.status_code >= 500:
                 return ProviderError("server", detail, _pause(error.response))

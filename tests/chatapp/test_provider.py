@@ -126,6 +126,32 @@ async def test_a_too_long_request_is_named(server: FakeServer, provider: Provide
     assert caught.value.code == "too-long"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "The model is loaded with context length of only 4096 tokens"},
+        {"message": "too long", "code": "context_length_exceeded"},
+    ],
+)
+async def test_a_too_long_request_is_named_within_a_stream_too(
+    error: dict[str, str], server: FakeServer, provider: Provider
+) -> None:
+    server.body = b"event: error\n" + sse({"error": error})
+    with pytest.raises(ProviderError) as caught:
+        await read(provider)
+    assert (caught.value.code, caught.value.detail) == ("too-long", error["message"])
+
+
+@pytest.mark.parametrize("bad", ["\ud800 broken", "x\x00 broken"])
+async def test_an_errors_words_can_be_stored(
+    bad: str, server: FakeServer, provider: Provider
+) -> None:
+    server.body = sse({"error": {"message": bad}})
+    with pytest.raises(ProviderError) as caught:
+        await read(provider)
+    assert (caught.value.code, caught.value.detail[-8:]) == ("server", "\ufffd broken")
+
+
 BROKEN = [
     pytest.param(sse(text("par"), {"error": {"message": "overloaded", "code": 529}}), "server",
                  id="error in the stream"),
