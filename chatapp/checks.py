@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from chatapp import servers
 from memory.core.presets import PRESETS
 from memory.encodings import missing_vocabularies
 
@@ -21,6 +22,16 @@ def provider_is_complete(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+@register()
+def key_can_be_sent(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A key that was pasted with a stray character would fail at the first message only."""
+    if servers.key_can_be_sent():
+        return []
+    hint = "Copy the key again: it may hold printable ASCII only."
+    message = "LLM_API_KEY has characters that cannot be sent."
+    return [Error(message, hint=hint, id="palimpsest.E005")]
 
 
 @register()

@@ -17,7 +17,7 @@ import openai
 from django.conf import settings
 
 from chatapp import servers
-from chatapp.deltas import Piece, Reader, StreamError, usage_counts
+from chatapp.deltas import Piece, Reader, StreamError, text_of, usage_counts
 from chatapp.demo_model import DEMO_LIMIT, DEMO_MODEL, DEMO_WINDOW, DemoTransport
 from chatapp.failures import ProviderError, as_provider_error
 from chatapp.sse import Decoder, EventTooLong, ServerEvent
@@ -140,6 +140,7 @@ class Provider:
         _sent.set(hashes)
         announced = False
         deadline = asyncio.get_running_loop().time() + settings.LLM_TOTAL_SECONDS
+        _check_key()
         try:
             async with AsyncExitStack() as stack:
                 # As `extra_body`: typed arguments are walked through part by part before they are
@@ -179,10 +180,12 @@ class Provider:
                 try:
                     return await self._whole({"model": model, "messages": list(messages), **body})
                 except openai.BadRequestError as error:
-                    # Some models refuse one of them; which is remembered.
+                    # Some models refuse one of them; which is remembered. A limit that leaves too
+                    # little of the window is named as well, but it is no parameter's fault.
                     named = {name for name in body if name in options and name in str(error)}
-                    if not named:
-                        raise CompletionFailed(as_provider_error(error).code) from error
+                    code = as_provider_error(error).code
+                    if not named or code == "too-long":
+                        raise CompletionFailed(code) from error
                     refused |= named
 
         return complete
@@ -191,15 +194,24 @@ class Provider:
         """One whole answer. Raises openai.BadRequestError and CompletionFailed."""
         raw = self._client.chat.completions.with_raw_response
         try:
+            _check_key()
             response = await raw.create(model=body["model"], messages=[], extra_body=body)
             data = json.loads(response.text)
         except openai.BadRequestError:
             raise
+        except ProviderError as error:
+            raise CompletionFailed(error.code) from error
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             raise CompletionFailed(as_provider_error(error).code) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CompletionFailed("bad-answer") from error
         return completion_from(data, body["model"])
+
+
+def _check_key() -> None:
+    """Raises ProviderError for a key that no request can carry."""
+    if not servers.key_can_be_sent():
+        raise ProviderError("auth", "it has characters that cannot be sent")
 
 
 async def _deltas(response: httpx2.Response, deadline: float) -> AsyncGenerator[Piece, None]:
@@ -241,10 +253,10 @@ def completion_from(data: Any, model: str) -> Completion:
     """The answer in a chat completion. Raises CompletionFailed for one without a choice."""
     try:
         choice = data["choices"][0]
-        text = choice["message"].get("content") or ""
+        content = choice["message"].get("content") or ""
         finish = "tool_calls" if choice["message"].get("tool_calls") else choice["finish_reason"]
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise CompletionFailed("bad-answer") from error
-    if not isinstance(text, str):
+    if not isinstance(content, (str, list)):
         raise CompletionFailed("bad-answer")
-    return Completion(text, finish or "stop", model, usage_counts(data.get("usage")))
+    return Completion(text_of(content), finish or "stop", model, usage_counts(data.get("usage")))

@@ -62,3 +62,8 @@ def configured() -> Server:
         known.most_tokens,
         known.usage if settings.LLM_STREAM_USAGE is None else settings.LLM_STREAM_USAGE,
     )
+
+
+def key_can_be_sent() -> bool:
+    """Whether the key can be the value of a header: printable ASCII, as all keys are."""
+    return settings.LLM_API_KEY.isascii() and settings.LLM_API_KEY.isprintable()

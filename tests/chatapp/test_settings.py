@@ -58,6 +58,14 @@ def test_an_address_without_a_model_is_refused_before_serving(settings: Any) -> 
     call_command("check")
 
 
+@pytest.mark.django_db  # from Django 6.1 on, checks look at the database
+@pytest.mark.parametrize("key", ["sk-abc…", "sk-a\nb"])
+def test_a_key_that_cannot_be_sent_is_refused_before_serving(key: str, settings: Any) -> None:
+    settings.LLM_MODEL, settings.LLM_API_KEY = "some-model", key
+    with pytest.raises(SystemCheckError, match="LLM_API_KEY has characters"):
+        call_command("check")
+
+
 def test_production_settings_pass_the_deployment_check(tmp_path: Path) -> None:
     production = {"DEBUG": "0", "HTTPS": "1", "ALLOWED_HOSTS": "chat.example"}
     done = subprocess.run(
