@@ -23,6 +23,7 @@ KINDS = {
     "bad-arguments": "not-run",
     "repeated": "not-run",
     "cut-off": "not-run",
+    "too-many": "not-run",
     "stopped": "interrupted",
 }
 
@@ -114,6 +115,7 @@ def _words(code: str) -> str:
         "bad-arguments": _("not run: the arguments do not fit"),
         "repeated": _("not run: the same call had failed"),
         "cut-off": _("not run: the call was cut off"),
+        "too-many": _("not run: too many calls at once"),
         "timeout": _("failed: no result in time"),
         "stopped": _("no result: it was stopped"),
         "failed": _("failed"),

@@ -85,7 +85,7 @@ class Loop:
         if learnt - self.known:
             self.failures.clear()  # what failed may work now
         self.known |= learnt
-        own = ("repeated", "cut-off")
+        own = ("repeated", "cut-off", "too-many")
         self.failures += [one.key for one in outcomes if one.error and one.error not in own]
         self.refused += any(one.error == "repeated" for one in outcomes)
         self.cuts += any(one.error == "cut-off" for one in outcomes)

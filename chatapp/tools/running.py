@@ -7,7 +7,6 @@ would make the next request invalid. Only a stop of the turn is raised.
 import asyncio
 import inspect
 import logging
-import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +18,24 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from chatapp.tools.arguments import call_key, parse, storable_arguments
+from chatapp.tools.refusals import (
+    CUT_OFF,
+    NAME_SHOWN,
+    REFUSAL_SHOWN,
+    REPEATED,
+    STOPPED,
+    TOO_MANY,
+    failure,
+    misfit,
+    parameters,
+)
 from chatapp.tools.registry import Tool, Toolbox, ToolContext, ToolError
 from chatapp.tools.results import WHOLE_LIMIT, Rendered, bounded, inert, render
 from memory.core.messages import ToolCall
 from memory.core.text import shorten
 
 __all__ = [
-    "LIMIT_LEAST", "RESULT_LIMIT", "Outcome", "Stopped", "call_key", "run_calls",
+    "CALLS_MOST", "LIMIT_LEAST", "RESULT_LIMIT", "Outcome", "Stopped", "call_key", "run_calls",
     "storable_arguments",
 ]  # fmt: skip
 
@@ -37,20 +47,15 @@ RESULT_LIMIT = 8_000
 LIMIT_LEAST = 500
 # Synchronous tools that may run at once. A hung one keeps its thread, but only from other tools.
 THREADS = 16
-# Characters that the model is told of a name, of an exception's message, of a tool's own refusal.
-NAME_SHOWN = 64
-MESSAGE_SHOWN = 300
-REFUSAL_SHOWN = 2_000
-MISFITS_SHOWN = 8
+# Calls of one step that run; the others are told to wait. A hostile reply may have thousands.
+CALLS_MOST = 32
 
 Code = Literal[
     "", "unknown-tool", "bad-arguments", "timeout", "failed", "repeated", "empty", "cut-off",
-    "stopped",
+    "stopped", "too-many",
 ]  # fmt: skip
 # Words about what went wrong, or the result.
 _Answer = tuple[Code, str | Rendered]
-# Absolute paths, with or without a drive; addresses of the web are none.
-_PATH = re.compile(r"(?<![\w:/.])(?:/[^\s/'\":,;]+){2,}/?|\b[A-Za-z]:\\[^\s'\":,;]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,8 @@ async def run_calls(
     rest_hints: Sequence[str] = (),
     cut_off: bool = False,
 ) -> tuple[Outcome, ...]:
-    """Run the calls concurrently; the outcomes are in their order, one for each.
+    """Run the first CALLS_MOST calls concurrently; the outcomes are in the order of the calls, one
+    for each.
 
     `earlier` holds the keys of the calls that failed in this turn: what stands in it `tries` times
     is not run again. `limit_chars` bounds every content (LIMIT_LEAST or more); a cut one ends with
@@ -125,6 +131,8 @@ async def run_calls(
                 group.create_task(
                     _not_run(call, key, "cut-off", CUT_OFF)
                     if cut_off and at == len(calls)
+                    else _not_run(call, key, "too-many", TOO_MANY)
+                    if at > CALLS_MOST
                     else _not_run(call, key, "repeated", REPEATED)
                     if earlier.count(key) >= tries
                     else _run(call, key, toolbox, context, limit_chars, hint)
@@ -170,29 +178,13 @@ async def _run(
     )
 
 
-REPEATED = (
-    "Not run: {name} was already called in this turn with the same arguments, and failed or "
-    "returned nothing. Change the arguments, use another tool, or answer with what is known."
-)
-CUT_OFF = (
-    "Not run: the reply was cut off by the length limit within this call of {name}. Call again "
-    "with shorter arguments."
-)
-
-
-STOPPED = (
-    "No result: the turn was stopped while {name} ran. It may still have had an effect: check "
-    "before calling it again."
-)
-
-
 async def _not_run(call: ToolCall, key: str, code: Code, words: str) -> Outcome:
     return _told(call, key, code, words)
 
 
 def _told(call: ToolCall, key: str, code: Code, words: str) -> Outcome:
     name = _shown(call)
-    text = words.format(name=name)
+    text = words.format(name=name, most=CALLS_MOST)
     return Outcome(call.id, name, text, code, 0.0, len(text), text, key)
 
 
@@ -210,15 +202,15 @@ async def _answer(call: ToolCall, toolbox: Toolbox, context: ToolContext) -> _An
     except ValueError as error:
         return "bad-arguments", (
             f"Not run: the arguments of {tool.name} are not a valid JSON object: {error}. "
-            f"Send one JSON object with: {_parameters(tool)}."
+            f"Send one JSON object with: {parameters(tool)}."
         )
     try:
         arguments = tool.read(values)
     except ValidationError as error:
-        return "bad-arguments", _misfit(tool, error)
+        return "bad-arguments", misfit(tool, error)
     except TypeError as error:  # an annotation has a rule that its type does not know
         logger.warning("tool %s cannot check its arguments", tool.name, exc_info=True)
-        return "failed", _failure(tool, error)
+        return "failed", failure(tool, error)
     return await _call(tool, arguments, context)
 
 
@@ -240,15 +232,17 @@ async def _call(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> 
                 f"{tool.name} gave no result within {tool.timeout:g} seconds. It may still have "
                 "had an effect: check before calling it again."
             )
-        return "failed", _failure(tool, error)
+        return "failed", failure(tool, error)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise  # the turn was stopped
-        return "failed", _failure(tool, error)
-    except Exception as error:  # whatever the tool's code or its result's classes raise
+        return "failed", failure(tool, error)
+    # Whatever the tool's code or its result's classes raise; out of a task, `sys.exit` would end
+    # the process.
+    except (Exception, SystemExit) as error:
         logger.warning("tool %s failed", tool.name, exc_info=True)
-        return "failed", _failure(tool, error)
+        return "failed", failure(tool, error)
 
 
 async def _invoke(call: "partial[Any]") -> Any:
@@ -270,31 +264,3 @@ def _unstopped(call: "partial[Any]") -> Any:
 def _pool() -> ThreadPoolExecutor:
     """The threads of the synchronous tools, apart from those that everything else needs."""
     return ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool")
-
-
-def _misfit(tool: Tool, error: ValidationError) -> str:
-    misfits = error.errors(include_url=False, include_input=False, include_context=False)
-    words = []
-    for misfit in misfits[:MISFITS_SHOWN]:
-        where = shorten(".".join(map(str, misfit["loc"])), NAME_SHOWN)
-        what = "no such parameter" if misfit["type"] == "extra_forbidden" else misfit["msg"]
-        words.append(f"{where}: {shorten(what, MESSAGE_SHOWN)}")
-    more = f" (and {len(misfits) - MISFITS_SHOWN} more)" if len(misfits) > MISFITS_SHOWN else ""
-    return (
-        f"Not run: the arguments of {tool.name} do not fit. {'; '.join(words)}{more}. "
-        f"Send one JSON object with: {_parameters(tool)}."
-    )
-
-
-def _parameters(tool: Tool) -> str:
-    return ", ".join(tool.parameters["properties"]) or "no keys"
-
-
-def _failure(tool: Tool, error: BaseException) -> str:
-    told = _safe(str(error))
-    return f"{tool.name} failed: {type(error).__name__}{': ' if told else ''}{told}"
-
-
-def _safe(message: str) -> str:
-    """An error's message without the paths of this machine."""
-    return shorten(_PATH.sub("(path)", message[:REFUSAL_SHOWN]), MESSAGE_SHOWN)

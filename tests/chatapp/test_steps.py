@@ -11,11 +11,12 @@ from asgiref.sync import sync_to_async
 from chatapp.looping import Loop, storable
 from chatapp.tools import toolsets
 from chatapp.tools.registry import Toolbox, tool
+from chatapp.tools.running import CALLS_MOST
 from memory import snapshots, store
 from memory.core.messages import ToolCall
 from memory.fork import fork
 from memory.models import Blob, Conversation, Message, Request, Turn
-from tests.cases.raw import STOP, RawTransport, aassembled, calling, piece
+from tests.cases.raw import STOP, RawTransport, aassembled, calling, faults, piece
 from tests.chatapp.helpers import say
 from tests.conftest import until
 from tests.sockets import Page
@@ -209,6 +210,23 @@ async def test_a_long_result_says_where_its_rest_can_be_read_and_a_fork_keeps_it
     assert made.tools == ["test"]
     assert await Blob.objects.filter(conversation=made, sha256=cut.detail["whole"]).aexists()
     assert (await aassembled(made)).body["messages"][-1]["content"] == "Done."
+
+
+async def test_calls_that_are_too_many_for_one_step_run_in_the_next(
+    runner: Any, scripted: Any, conversation: Conversation
+) -> None:
+    """A reply of thousands of calls held the database for a second."""
+    calls = [("look", json.dumps({"what": str(number)})) for number in range(CALLS_MOST + 2)]
+    scripted.replies = [calling(*calls), calling(*calls[CALLS_MOST:]), "All are there."]
+    assert (await say(runner, conversation, "look at all")).state == "complete"
+    results = [row for row in await stored() if row.role == "tool"]
+    assert [row.detail.get("error", "") for row in results] == (
+        [""] * CALLS_MOST + ["too-many"] * 2 + [""] * 2
+    )
+    assert [row.content for row in results[-2:]] == [
+        f"{CALLS_MOST} is there", f"{CALLS_MOST + 1} is there"
+    ]  # fmt: skip
+    assert [faults(body["messages"]) for body in scripted.bodies] == [[]] * 3
 
 
 def test_limits_come_from_the_conversation_else_from_the_settings(settings: Any) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import json
+import sys
 import threading
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from blockbuster import BlockBuster
 from pydantic import BaseModel, Field
 
 from chatapp.tools.registry import Toolbox, ToolContext, ToolError, tool
-from chatapp.tools.running import Stopped, run_calls
+from chatapp.tools.running import CALLS_MOST, Stopped, run_calls
 from tests.chatapp.calling import CONTEXT, call, giving, run
 
 
@@ -170,6 +171,7 @@ class Model(BaseModel):
         (RuntimeError(), "get failed: RuntimeError"),
         (TimeoutError("of its own"), "get failed: TimeoutError: of its own"),
         (asyncio.CancelledError(), "get failed: CancelledError"),
+        (SystemExit(2), "get failed: SystemExit: 2"),
         (StopIteration(3), "get failed: RuntimeError: StopIteration"),
         (FileNotFoundError(2, "No such file", "/srv/app/secret.txt"),
          "get failed: FileNotFoundError: [Errno 2] No such file: '(path)'"),
@@ -181,6 +183,39 @@ class Model(BaseModel):
 async def test_an_exception_becomes_a_result_without_paths(error: BaseException, told: str) -> None:
     done = await run(giving(error))
     assert (done.error, done.ok, done.content) == ("failed", False, told)
+
+
+@pytest.mark.parametrize("number", [3, "a message", None])
+async def test_an_async_tool_that_exits_ends_no_process(number: Any) -> None:
+    @tool
+    async def leave() -> None:
+        """Leave."""
+        sys.exit(number)
+
+    done = await run(leave)
+    assert (done.error, done.content[:24]) == ("failed", "leave failed: SystemExit")
+
+
+async def test_only_so_many_calls_of_a_step_run() -> None:
+    ran = []
+
+    @tool
+    async def count(index: int) -> int:
+        """Count."""
+        ran.append(index)
+        return index
+
+    calls = [
+        call("count", json.dumps({"index": index}), f"id{index}") for index in range(CALLS_MOST + 3)
+    ]
+    done = await run_calls(calls, Toolbox([count]), CONTEXT, cut_off=True)
+    assert ran == list(range(CALLS_MOST))
+    assert [one.call_id for one in done] == [one.id for one in calls]
+    assert [one.error for one in done] == [""] * CALLS_MOST + ["too-many"] * 2 + ["cut-off"]
+    assert done[-2].content == (
+        f"Not run: a step runs its first {CALLS_MOST} calls, and this one of count is behind them. "
+        "Call again in a later step, if it is still needed."
+    )
 
 
 async def test_a_tools_own_validation_error_is_not_blamed_on_the_arguments() -> None:

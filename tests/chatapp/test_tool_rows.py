@@ -69,6 +69,7 @@ def test_a_step_is_its_words_and_a_row_for_each_call(
         ("bad-arguments", "not-run", "not run: the arguments do not fit"),
         ("repeated", "not-run", "not run: the same call had failed"),
         ("cut-off", "not-run", "not run: the call was cut off"),
+        ("too-many", "not-run", "not run: too many calls at once"),
         ("stopped", "interrupted", "no result: it was stopped"),
         ("of-tomorrow", "failed", "failed: of-tomorrow"),
     ],
