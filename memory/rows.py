@@ -1,7 +1,7 @@
-"""Writing the transcript's rows: one message at a time, at the next position."""
+"""Writing the transcript's rows: each message at the next position."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -41,15 +41,33 @@ def locked(conversation_id: UUID) -> Conversation:
     return Conversation.objects.select_for_update().get(pk=conversation_id)
 
 
-def append(conversation: Conversation, turn: Turn, written: Written, encoding: str) -> Message:
-    """Store one counted message at the next position, and the conversation's counters with it."""
+def append(
+    conversation: Conversation, turn: Turn, written: Sequence[Written], encoding: str
+) -> list[Message]:
+    """Store counted messages at the next positions, and the conversation's counters with them."""
+    first = conversation.next_position
+    rows = Message.objects.bulk_create(
+        _row(conversation, turn, one, position, encoding)
+        for position, one in enumerate(written, first)
+    )
+    conversation.next_position = first + len(written)
+    conversation.updated_at = timezone.now()
+    conversation.save(
+        update_fields=["next_position", "next_turn", "title", "updated_at", "memory_revision"]
+    )
+    return rows
+
+
+def _row(
+    conversation: Conversation, turn: Turn, written: Written, position: int, encoding: str
+) -> Message:
     message, detail = written.message, dict(written.detail)
     if written.whole:
         detail["whole"] = keep_blob(conversation, written.whole.encode())
-    row = Message.objects.create(
+    return Message(
         conversation=conversation,
         turn=turn,
-        position=conversation.next_position,
+        position=position,
         role=message.role,
         content=message.content,
         tool_calls=[
@@ -65,12 +83,6 @@ def append(conversation: Conversation, turn: Turn, written: Written, encoding: s
         encoding=encoding,
         counts=message.counts,
     )
-    conversation.next_position += 1
-    conversation.updated_at = timezone.now()
-    conversation.save(
-        update_fields=["next_position", "next_turn", "title", "updated_at", "memory_revision"]
-    )
-    return row
 
 
 def keep_blob(conversation: Conversation, data: bytes) -> str:

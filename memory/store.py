@@ -117,7 +117,7 @@ def start_turn(
     conversation.next_turn += 1
     if not conversation.title:
         conversation.title = first_title(message.content)
-    append(conversation, turn, Written(message), encoding)
+    append(conversation, turn, [Written(message)], encoding)
     return turn, True
 
 
@@ -158,8 +158,7 @@ def add_step(*, turn_id: int, step: int, written: Sequence[Written], encoding: s
     running = Turn.objects.filter(pk=turn_id, state=TurnState.RUNNING)
     if not running.update(step=step, partial="", thoughts="", heartbeat_at=timezone.now()):
         raise NotRunning
-    for one in written:
-        append(conversation, turn, one, encoding)
+    append(conversation, turn, written, encoding)
 
 
 def delete_conversation(*, conversation_id: UUID) -> None:
@@ -240,7 +239,7 @@ def _end(
     error_detail: str = "",
 ) -> None:
     if reply is not None:
-        append(conversation, turn, reply, encoding)
+        append(conversation, turn, [reply], encoding)
     turn.state = state
     turn.partial = ""
     if reply is not None:

@@ -85,7 +85,7 @@ class Talk:
         ]
         conversation = self.fresh()
         for message in messages:
-            append(conversation, turn, Written(self.counted(message)), self.counter.name)
+            append(conversation, turn, [Written(self.counted(message))], self.counter.name)
 
     def step(self, turn: Turn) -> bool:
         """Send the request as it stands now; False if it does not fit."""

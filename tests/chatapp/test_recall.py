@@ -103,7 +103,7 @@ async def test_a_long_result_is_read_piece_by_piece(talk: Talk, no_blocking: Blo
     def keep() -> None:
         message = CoreMessage("tool", "00000 … 01299", tool_call_id="c", name="get")
         turn = talk.run("go")
-        append(talk.fresh(), turn, Written(message, whole=whole), "words")
+        append(talk.fresh(), turn, [Written(message, whole=whole)], "words")
 
     await sync_to_async(keep)()
     heads, pieces = [], []

@@ -129,7 +129,7 @@ def test_words_are_found_in_every_script(talk: Talk, query: str, found: list[int
     talk.conversation.next_position = 1
     turn = talk.conversation.turns.get()
     for text in said:
-        append(talk.conversation, turn, Written(CoreMessage("user", text)), "words")
+        append(talk.conversation, turn, [Written(CoreMessage("user", text))], "words")
     assert positions(talk, query) == found
 
 
@@ -176,7 +176,8 @@ def cut_result(talk: Talk) -> Message:
     """A stored result of which the message has only a part."""
     turn = talk.run("go")
     message = CoreMessage("tool", "begin … end", tool_call_id="c", name="get")
-    return append(talk.fresh(), turn, Written(message, whole="begin 中 middle end"), "words")
+    whole = Written(message, whole="begin 中 middle end")
+    return append(talk.fresh(), turn, [whole], "words")[0]
 
 
 def test_a_cut_result_is_read_whole(talk: Talk) -> None:
@@ -198,7 +199,7 @@ def test_a_step_is_read_with_its_calls(talk: Talk) -> None:
     calls = (ToolCall("a", "get", '{"of": 1}'), ToolCall("b", "put", "{}"))
     for text in ("I look.", ""):
         step = CoreMessage("assistant", text, tool_calls=calls)
-        append(talk.fresh(), turn, Written(step), "words")
+        append(talk.fresh(), turn, [Written(step)], "words")
     read = [message_at(conversation_id=talk.conversation.pk, position=at) for at in (3, 4)]
     called = '[called get {"of": 1}]\n[called put {}]'
     assert [hit and hit.text for hit in read] == [f"I look.\n{called}", called]
