@@ -27,6 +27,7 @@ from memory.core import prompts
 from memory.core.checking import title_in
 from memory.core.fitting import WindowTooSmall
 from memory.core.text import clean
+from memory.crossing import note
 from memory.models import Conversation, Turn, TurnState
 from memory.summarizer import CompletionFailed, Ladder
 
@@ -227,9 +228,7 @@ async def request(
         async for delta in deltas:
             match delta:
                 case providers.Sent(sha256):
-                    await database_sync_to_async(snapshots.mark_sent)(
-                        request_id=stored.pk, sha256=sha256
-                    )
+                    await note(snapshots.mark_sent, request_id=stored.pk, sha256=sha256)
                 case Text(text):
                     answer.text += text
                     yield Piece(text)
@@ -243,6 +242,4 @@ async def request(
                 case Finish(reason):
                     answer.state = STATES.get(reason, TurnState.COMPLETE)
     if answer.usage:
-        await database_sync_to_async(snapshots.record_usage)(
-            request_id=stored.pk, usage=answer.usage
-        )
+        await note(snapshots.record_usage, request_id=stored.pk, usage=answer.usage)

@@ -1,7 +1,7 @@
 """The right to compact a conversation: at most one has it, and it must give signs of life."""
 
 from datetime import datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,16 +20,16 @@ def oldest() -> datetime:
 
 
 @transaction.atomic
-def take(*, conversation_id: UUID) -> UUID | None:
-    """Claim the right to compact; None if somebody has it. At most one per conversation."""
+def take(*, conversation_id: UUID, claim: UUID) -> bool:
+    """Claim the right to compact; False if somebody has it. At most one per conversation."""
     conversation = locked(conversation_id)
     claimed = conversation.compaction_claimed_at
     if conversation.compaction_claim and claimed and claimed > oldest():
-        return None
-    conversation.compaction_claim = uuid4()
+        return False
+    conversation.compaction_claim = claim
     conversation.compaction_claimed_at = timezone.now()
     conversation.save(update_fields=["compaction_claim", "compaction_claimed_at"])
-    return conversation.compaction_claim
+    return True
 
 
 def renew(*, conversation_id: UUID, claim: UUID) -> None:

@@ -5,12 +5,14 @@ automatic compaction then waits a little.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from channels.db import database_sync_to_async
+from django.db import Error
 
 from memory import claims, offload, reading, versions
 from memory.core import prompts
@@ -19,10 +21,13 @@ from memory.core.groups import group
 from memory.core.literals import to_json as literals_to_json
 from memory.core.planning import Plan
 from memory.core.window import Context
+from memory.crossing import to_end
 from memory.folding import RETRY_TURNS, Folded, fold
 from memory.models import Conversation, MemoryEvent, Summary
 from memory.service import Assembled, Target, assemble
 from memory.summarizer import Complete, Ladder
+
+logger = logging.getLogger(__name__)
 
 # The trigger of a compaction that makes an archive anew, and the turns that pass between two tries.
 RENEWAL = "renewal"
@@ -65,7 +70,8 @@ async def compact(
 ) -> Outcome:
     """Fold the older messages into the summary: plan, shorten, summarise, check, commit.
 
-    A compaction that is already running is waited for instead.
+    A compaction that is already running is waited for instead. What is being stored when it is
+    cancelled is stored, and raised as Cancelled with the outcome.
     """
     async with _claimed(conversation_id) as claimed:
         if not claimed:
@@ -77,7 +83,7 @@ async def compact(
             return Outcome("nothing", reason=_why_nothing(assembled))
         context, plan = assembled.context, assembled.plan
         folded = await _fold(context, plan, summariser)
-        return await _keep(assembled, context, folded, plan.trigger or "")
+        return await to_end(_keep(assembled, context, folded, plan.trigger or ""))
 
 
 async def renew(*, conversation_id: UUID, target: Target, summariser: Summariser) -> Outcome:
@@ -93,7 +99,7 @@ async def renew(*, conversation_id: UUID, target: Target, summariser: Summariser
     folded = await _fold(context, plan, summariser)
     if folded.written.kind == "archive":
         folded = replace(folded, written=replace(folded.written, kind=""))
-    return await _keep(assembled, context, folded, RENEWAL)
+    return await to_end(_keep(assembled, context, folded, RENEWAL))
 
 
 def wants_renewal(assembled: Assembled) -> bool:
@@ -108,24 +114,23 @@ def wants_renewal(assembled: Assembled) -> bool:
 @asynccontextmanager
 async def _claimed(conversation_id: UUID) -> AsyncIterator[bool]:
     """The right to compact; False inside if somebody else has it."""
-    claim = await database_sync_to_async(claims.take)(conversation_id=conversation_id)
-    if claim is None:
-        yield False
-        return
-    held = {"conversation_id": conversation_id, "claim": claim}
+    held = {"conversation_id": conversation_id, "claim": uuid4()}
     alive = asyncio.create_task(_stay_alive(held))
     try:
-        yield True
+        yield await to_end(database_sync_to_async(claims.take)(**held))
     finally:
         alive.cancel()
-        await asyncio.shield(database_sync_to_async(claims.release)(**held))
+        await to_end(database_sync_to_async(claims.release)(**held))
 
 
 async def _stay_alive(held: Mapping[str, UUID]) -> None:
     """Renew a claim as long as its compaction runs."""
     while True:
         await asyncio.sleep(claims.RENEWED)
-        await database_sync_to_async(claims.renew)(**held)
+        try:
+            await database_sync_to_async(claims.renew)(**held)
+        except Error:
+            logger.warning("a compaction could not give a sign of life", exc_info=True)
 
 
 async def _join(conversation_id: UUID, seconds: float) -> Outcome:

@@ -8,10 +8,12 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from django.db import InterfaceError
 from django.utils import timezone
 
 from chatapp.provider import target_for
 from memory import claims, compaction, service, versions
+from memory.crossing import Cancelled
 from memory.models import Conversation, MemoryEvent, Summary
 from memory.summarizer import CompletionFailed, Ladder
 from tests.chatapp.compacting import (
@@ -27,6 +29,7 @@ from tests.chatapp.compacting import (
     summariser,
     worth_folding,
 )
+from tests.chatapp.gates import Gate, failing
 from tests.chatapp.helpers import LONG
 from tests.chatapp.stored import Talk
 
@@ -144,6 +147,28 @@ def test_a_turn_that_begins_during_the_fold_does_not_supersede_it(talk: Talk) ->
     assert kinds == ["system", "user", "assistant", "user", "assistant"]
 
 
+def begun(talk: Talk, model: Model) -> "asyncio.Task[Any]":
+    return asyncio.create_task(
+        compaction.compact(
+            conversation_id=talk.conversation.pk,
+            target=target_for(""),
+            summariser=summariser(model, ladder=Ladder()),
+            force=True,
+        )
+    )
+
+
+async def cancel(task: "asyncio.Task[Any]", gate: Gate | None = None) -> asyncio.CancelledError:
+    """Cancel it, open the gate that holds it up only then, and wait for its end."""
+    task.cancel()
+    if gate is not None:
+        await asyncio.sleep(0)  # it hears of the cancellation
+        gate.open()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    return caught.value
+
+
 def test_a_cancelled_compaction_gives_its_claim_back(talk: Talk) -> None:
     async def cancelled() -> None:
         asked = asyncio.Event()
@@ -153,20 +178,51 @@ def test_a_cancelled_compaction_gives_its_claim_back(talk: Talk) -> None:
             await asyncio.sleep(60)
             return GOOD
 
-        task = asyncio.create_task(
-            compaction.compact(
-                conversation_id=talk.conversation.pk,
-                target=target_for(""),
-                summariser=summariser(Model("m", hang), ladder=Ladder()),
-                force=True,
-            )
-        )
+        task = begun(talk, Model("m", hang))
         await asked.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await cancel(task)
 
     async_to_sync(cancelled)()
     assert talk.fresh().compaction_claim is None
     assert not MemoryEvent.objects.exists()
     assert not Summary.objects.exists()
+
+
+async def test_a_compaction_that_is_cancelled_while_it_claims_leaves_no_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    talk = await sync_to_async(worth_folding)()
+    gate = Gate(monkeypatch, claims, "take")
+    task = begun(talk, Model("m", GOOD))
+    await gate.reached()
+    await cancel(task, gate)
+    assert (await sync_to_async(talk.fresh)()).compaction_claim is None
+
+
+async def test_a_compaction_that_is_cancelled_while_it_commits_says_what_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    talk = await sync_to_async(worth_folding)()
+    gate = Gate(monkeypatch, versions, "commit_summary")
+    task = begun(talk, Model("m", GOOD))
+    await gate.reached()
+    stopped = await cancel(task, gate)
+    assert isinstance(stopped, Cancelled)
+    assert stopped.result.event == await MemoryEvent.objects.aget()
+    assert (await sync_to_async(talk.fresh)()).compaction_claim is None
+
+
+def test_a_sign_of_life_that_fails_is_given_again(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "RENEWED", 0.0)
+    signs = failing(monkeypatch, claims, "renew", [InterfaceError("the connection is closed")])
+
+    async def slow() -> str:
+        async with asyncio.timeout(10):
+            while len(signs) < 3:  # noqa: ASYNC110  (they come from a thread)
+                await asyncio.sleep(0.001)
+        return GOOD
+
+    compact(talk, Model("m", slow))
+    assert newest(talk).text == GOOD
