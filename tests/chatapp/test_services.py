@@ -29,6 +29,40 @@ def listens(url: str) -> bool:
         return False
 
 
+# More than the 5 s after which the layer asks Redis again, as does a listener that hears nothing.
+IDLE = """
+import asyncio, django
+django.setup()
+from channels.layers import get_channel_layer
+
+async def main():
+    layer = get_channel_layer()
+    channel = await layer.new_channel()
+    waiting = asyncio.create_task(layer.receive(channel))
+    await asyncio.wait({waiting}, timeout=6.5)
+    await layer.send(channel, {"type": "late"})
+    async with asyncio.timeout(10):
+        print((await waiting)["type"])
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.services
+def test_a_channel_on_redis_that_was_idle_still_gets_its_message() -> None:
+    need("SERVICES", listens(REDIS), f"nothing listens on {urlsplit(REDIS).netloc}")
+    settings = {"REDIS_URL": REDIS, "DJANGO_SETTINGS_MODULE": "chatapp.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", IDLE],
+        cwd=ROOT,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "late", done.stderr[-2000:]
+
+
 @pytest.mark.services
 @pytest.mark.long
 def test_turns_sockets_and_memory_on_postgresql_and_redis() -> None:
