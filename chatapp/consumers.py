@@ -1,10 +1,12 @@
 """The socket: parse, authorise, subscribe, forward. It never streams itself."""
 
+import logging
 from typing import Any
 from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import Error
 from django.http import Http404, HttpRequest
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -21,9 +23,11 @@ from chatapp.events import (
     broadcast,
     group_name,
 )
-from chatapp.words import start_refused
+from chatapp.words import start_refused, turn_error
 from memory import store
 from memory.models import Conversation, Turn
+
+logger = logging.getLogger(__name__)
 
 NO_USER, NO_CONVERSATION = 4401, 4404
 
@@ -81,6 +85,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
         except frames.BadFrame as error:
             await self._tell(error.refusal)
             return
+        try:
+            await self._act(frame)
+        except Error:
+            logger.exception("the database failed at a frame")
+            words = turn_error("internal", "")
+            await self._tell(Refused("internal", words, getattr(frame, "id", "")))
+
+    async def _act(self, frame: frames.Frame) -> None:
         match frame:
             case frames.Send(frame_id, text):
                 await self._start(frame_id, text, None)

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from chatapp import events, frames
+from memory import store
 from memory.models import Conversation, Message, Turn
+from tests.chatapp.gates import failing
 from tests.conftest import until
 from tests.sockets import Page, cookie_of
 
@@ -242,3 +245,18 @@ def test_the_protocol_page_documents_every_frame_and_code() -> None:
     codes = set(re.findall(r'BadFrame\(\s*"([a-z-]+)"', source))
     codes |= {code for code in ("busy", "id-reused", "not-last") if f'"{code}"' in words_source}
     assert all(f"`{code}`" in page for code in codes)
+
+
+async def test_a_database_that_fails_costs_the_frame_and_not_the_socket(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, store, "start_turn", [OperationalError("database is locked")])
+    await page.send(type="message.send", id="m1", text="hi")
+    refused = await page.next()
+    assert (refused["type"], refused["code"], refused["id"]) == ("error", "internal", "m1")
+    assert refused["message"]
+    failing(monkeypatch, store, "recover_conversation", [OperationalError("database is locked")])
+    await page.send(type="turn.resume", turn=1)
+    assert (await page.next())["code"] == "internal"
+    await page.send(type="message.send", id="m1", text="hi")
+    assert (await page.until("turn.ended"))["state"] == "complete"
