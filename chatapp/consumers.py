@@ -153,7 +153,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _recover(self, conversation: Conversation) -> None:
         """Mark a turn that its process left behind, and tell every page."""
         turn = await database_sync_to_async(store.recover_conversation)(
-            conversation_id=conversation.pk
+            conversation_id=conversation.pk, alive=runner.get_runner().alive()
         )
         if turn is not None:
             ended = TurnEnded(turn.number, turn.state, 0, "interrupted")

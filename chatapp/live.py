@@ -11,11 +11,12 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
-from django.db import DatabaseError
+from django.db import Error
 
 from chatapp.events import (
     Event,
     TurnDelta,
+    TurnStarted,
     TurnStatus,
     TurnStep,
     TurnThoughts,
@@ -27,6 +28,7 @@ from chatapp.tools.running import Outcome
 from memory import store
 from memory.core.messages import Message, ToolCall
 from memory.core.tokens import MESSAGE_OVERHEAD, Counter
+from memory.crossing import to_end
 from memory.encodings import counted, counter_for
 from memory.models import Conversation, Turn
 from memory.rows import Partial, Written
@@ -60,6 +62,7 @@ class Live:
     done: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    beat: asyncio.Task[None] | None = None
     conversation: Conversation = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +84,19 @@ class Live:
     async def tell(self, event: Event) -> None:
         """Tell every open page of the conversation."""
         await broadcast(get_channel_layer(), self.conversation_id, event)
+
+    async def begin(self) -> None:
+        """Tell that the turn has started, before anything else of it, and begin its beats."""
+        await self.tell(TurnStarted(self.turn.number, self.turn.client_id))
+        self.beat = asyncio.create_task(self._beats())
+
+    async def rest(self) -> None:
+        """End the beats, and tell what they have not told."""
+        self.done = True
+        self.news.set()
+        if self.beat is not None:
+            await asyncio.gather(self.beat, return_exceptions=True)
+        await self.flush()
 
     async def enter(self, phase: str) -> None:
         """Begin a phase and tell it."""
@@ -109,7 +125,13 @@ class Live:
         self, messages: Iterable[tuple[Message, Mapping[str, Any], str]], *, step: int
     ) -> None:
         """Store a step's calls or results, each with its detail and whole text; what comes next is
-        that of step `step`. Raises store.NotRunning."""
+        that of step `step`. A stop does not cut it off: a tool may have had an effect, and a step
+        that is stored must not be stored again as the reply. Raises store.NotRunning."""
+        await to_end(self._keep(messages, step))
+
+    async def _keep(
+        self, messages: Iterable[tuple[Message, Mapping[str, Any], str]], step: int
+    ) -> None:
         counter = counter_for(target_for(self.conversation.model).model)
         rows = [await self.written(one, counter, detail, whole) for one, detail, whole in messages]
         await database_sync_to_async(store.add_step)(
@@ -132,7 +154,7 @@ class Live:
             self.told += len(piece)
             await self.tell(TurnDelta(self.turn.number, self.step, offset, piece))
 
-    async def beats(self) -> None:
+    async def _beats(self) -> None:
         """Flush text at once, or 40 ms after the last; give signs of life every two seconds.
 
         Goes on until `done`. It is ended, not cancelled: that could lose the frame that is just on
@@ -172,11 +194,11 @@ def result_of(call: ToolCall, outcome: Outcome) -> tuple[Message, Mapping[str, A
 
 async def save(lives: Iterable[Live]) -> frozenset[int]:
     """Save what all turns have written so far, at once; the ids of those that another process
-    wants to stop."""
+    wants to stop, or has ended."""
     partials = {live.turn.pk: live.partial for live in lives}
     try:
         stops: frozenset[int] = await database_sync_to_async(store.save_partials)(partials=partials)
-    except DatabaseError:
+    except Error:
         logger.warning("the replies so far could not be saved; trying again", exc_info=True)
         return frozenset()
     return stops

@@ -10,33 +10,37 @@ import logging
 from collections.abc import Coroutine
 from contextlib import aclosing
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from channels.db import database_sync_to_async
+from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
-from django.conf import settings
-from django.core.exceptions import ObjectDoesNotExist
 
 from chatapp import agent
-from chatapp.events import MemoryChanged, TitleChanged, TurnEnded, TurnStarted
+from chatapp.ending import follow, store_end, tell_outcome
+from chatapp.events import MemoryChanged, TurnEnded, layer_errors
 from chatapp.failures import ProviderError
 from chatapp.live import SAVE, Live, result_of, save
-from chatapp.provider import Provider, target_for, target_of
+from chatapp.provider import Provider, target_for
 from chatapp.steps import Called, Changed, Ended, Phase, Piece, Results, Step, Thought
-from memory import compaction, service, store
+from memory import compaction, store
 from memory.core.fitting import WindowTooSmall
 from memory.core.messages import Message
 from memory.core.text import clean
+from memory.crossing import Cancelled, to_end
 from memory.encodings import counted, counter_for
 from memory.models import Turn, TurnState
 from memory.rows import Partial
-from memory.summarizer import Ladder
 
 logger = logging.getLogger(__name__)
 
 # How long a reset waits for the turn that it stops, in seconds.
 STOP_WAIT = 5.0
+# Seconds before it is listened for stops again, where that failed.
+LISTEN_AGAIN = 1.0
+
+Result = TypeVar("Result")
 
 
 class Runner:
@@ -46,7 +50,7 @@ class Runner:
         self.provider = provider
         self._live: dict[int, Live] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._listening = False
+        self._starts: set[asyncio.Task[Any]] = set()
         self._channel = ""
         self._listener: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -65,8 +69,20 @@ class Runner:
         """Claim the conversation, store the user's message and run the turn: (turn, is new).
 
         `text` None takes the text of the turn that is replaced. The same client id gives the same
-        turn again. Raises store.Busy, store.IdReused, store.NotLast.
+        turn again. Who is cancelled while it waits does not hear of it, but a turn that is stored
+        is run. Raises store.Busy, store.IdReused, store.NotLast.
         """
+        work = self._start(conversation_id, model, client_id, text, replaces)
+        return await asyncio.shield(_own(work, self._starts))
+
+    async def _start(
+        self,
+        conversation_id: UUID,
+        model: str,
+        client_id: str,
+        text: str | None,
+        replaces: int | None,
+    ) -> tuple[Turn, bool]:
         await self._listen()
         counter = counter_for(target_for(model).model)
         message = None if text is None else await counted(Message("user", text), counter)
@@ -78,16 +94,19 @@ class Runner:
             encoding=counter.name,
             owner=self._channel,
             replaces=replaces,
+            alive=self.alive(),
         )
         if new:
             live = Live(turn, question=text or "")
             self._live[turn.pk] = live
+            live.task = self.spawn(self._run(live))
             if self._keeper is None or self._keeper.done():
                 self._keeper = self.spawn(self._keep())
-            # Before the task runs, so that no page hears of text before it hears of the turn.
-            await live.tell(TurnStarted(turn.number, client_id))
-            live.task = self.spawn(self._run(live))
         return turn, new
+
+    def alive(self) -> tuple[int, ...]:
+        """The ids of the turns that run in this process."""
+        return tuple(self._live)
 
     async def wait(self, turn: Turn) -> None:
         """Wait until a turn of this process has ended, and what follows it is done."""
@@ -96,13 +115,11 @@ class Runner:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task that is independent of whoever asked for it and referenced until it ends."""
-        task = asyncio.create_task(work, context=contextvars.Context())
-        self._tasks.add(task)
+        task = _own(work, self._tasks)
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             logger.error("a task of the runner failed", exc_info=error)
 
@@ -113,7 +130,10 @@ class Runner:
         await database_sync_to_async(store.request_stop)(turn_id=turn.pk)
         if turn.owner:
             layer = get_channel_layer()
-            await layer.send(turn.owner, {"type": "turn.stop", "turn_id": turn.pk})
+            try:
+                await layer.send(turn.owner, {"type": "turn.stop", "turn_id": turn.pk})
+            except (*layer_errors(), ChannelFull) as error:
+                logger.warning("a stop was not sent, its owner will find the flag: %s", error)
 
     def _cancel(self, turn_id: int) -> bool:
         live = self._live.get(turn_id)
@@ -140,31 +160,42 @@ class Runner:
 
     async def _listen(self) -> None:
         """Listen, once, for stops that arrive through another process."""
-        if self._listening:
+        if self._channel:
             return
-        self._listening = True
+        channel = await get_channel_layer().new_channel("runner")
+        if not self._channel:
+            self._channel = channel
+            self._listener = self.spawn(self._hear())
+
+    async def _hear(self) -> None:
         layer = get_channel_layer()
-        self._channel = channel = await layer.new_channel("runner")
-
-        async def listen() -> None:
-            while True:
-                self._cancel((await layer.receive(channel))["turn_id"])
-
-        self._listener = self.spawn(listen())
+        while True:
+            try:
+                self._cancel((await layer.receive(self._channel))["turn_id"])
+            except Exception:  # whatever a layer raises: it is needed as long as the process runs
+                logger.warning("stops are not heard; listening again", exc_info=True)
+                await asyncio.sleep(LISTEN_AGAIN)
 
     async def close(self) -> None:
         """End every turn as interrupted, with the text so far, and the provider's connections."""
-        running = [live.task for live in self._live.values() if live.task]
-        tasks = list(self._tasks)
-        for task in tasks:
+        while work := self._starts | self._working():
+            await asyncio.sleep(0)  # a task that has not begun would end without a trace
+            for task in work - self._starts:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+        # Turns need their signs of life until they have ended.
+        helpers = tuple(self._tasks)
+        for task in helpers:
             task.cancel()
-        await asyncio.gather(*running, *tasks, return_exceptions=True)
+        await asyncio.gather(*helpers, return_exceptions=True)
         await self.provider.aclose()
 
     async def settled(self) -> None:
         """Wait until no turn runs and nothing is done after one."""
-        running = self._tasks - {self._listener, self._keeper}
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*self._working(), return_exceptions=True)
+
+    def _working(self) -> set[asyncio.Task[Any]]:
+        return self._tasks - {self._listener, self._keeper}
 
     def partial_of(self, turn_id: int) -> Partial | None:
         """What the running step of a turn of this process has written so far, or None."""
@@ -176,8 +207,8 @@ class Runner:
     async def _run(self, live: Live) -> None:
         state, code, detail = TurnState.FAILED, "internal", ""
         live.begun = True
-        beat = asyncio.create_task(live.beats())
         try:
+            await to_end(live.begin())
             if live.stopping:
                 raise asyncio.CancelledError
             async with aclosing(agent.run_turn(live.turn, self.provider)) as steps:
@@ -192,14 +223,15 @@ class Runner:
             code, detail = f"window-{error.part}", f"{error.tokens}/{error.usable}"
         except store.NotRunning:
             code, state = "", TurnState.INTERRUPTED
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as stop:
             code = ""
             state = TurnState.STOPPED if live.stopping else TurnState.INTERRUPTED
+            if isinstance(stop, Cancelled) and isinstance(stop.result, compaction.Outcome):
+                await to_end(tell_outcome(live, stop.result))
         finally:
-            await asyncio.shield(self._finish(live, beat, state, code, detail))
-        if state == TurnState.COMPLETE:
-            await self._entitle(live)
-            await self._compact_after(live)
+            completed = await to_end(self._finish(live, state, code, detail))
+        if completed:
+            await follow(live, self.provider)
 
     async def _take(self, live: Live, step: Step) -> None:
         match step:
@@ -227,44 +259,16 @@ class Runner:
             case Changed(event):
                 await live.tell(MemoryChanged(event.revision, event.kind))
 
-    async def _finish(
-        self, live: Live, beat: asyncio.Task[None], state: TurnState, code: str, detail: str
-    ) -> None:
-        """Store the end of the turn, then tell it: whoever fetches after the frame sees it."""
-        counter = counter_for(target_for(live.conversation.model).model)
-        reply = None
-        if live.text.strip():
-            reply = await live.written(Message("assistant", live.text), counter)
+    async def _finish(self, live: Live, state: TurnState, code: str, detail: str) -> bool:
+        """Store the end of the turn, then tell it: whoever fetches after the frame sees it.
+        Whether it is stored as complete."""
         try:
-            await database_sync_to_async(store.finish_turn)(
-                turn_id=live.turn.pk,
-                state=state,
-                reply=reply,
-                encoding=counter.name,
-                error_code=code,
-                error_detail=detail,
-                thoughts=live.thoughts,
-            )
-        except ObjectDoesNotExist:
-            logger.info("turn %s was deleted while it ran", live.turn.pk)
+            ended = await store_end(live, state, code, detail)
         finally:
             self._live.pop(live.turn.pk, None)
-            live.done = True
-            live.news.set()
-        await asyncio.gather(beat, return_exceptions=True)
-        await live.flush()
-        await live.tell(TurnEnded(live.turn.number, state, len(live.text), code))
-
-    async def _entitle(self, live: Live) -> None:
-        """Name the conversation after its first exchange."""
-        if live.turn.number != 1 or not settings.AUTO_TITLE:
-            return
-        conversation, question = live.conversation, live.question
-        title = await agent.title_for(conversation, self.provider, question, live.text)
-        if title and await database_sync_to_async(store.retitle)(
-            conversation_id=live.conversation_id, question=question, title=title
-        ):
-            await live.tell(TitleChanged(title))
+            await live.rest()
+        await live.tell(ended or TurnEnded(live.turn.number, state, len(live.text), code))
+        return ended is not None and ended.state == TurnState.COMPLETE
 
     async def _keep(self) -> None:
         """Save what the running turns have written, all at once, as long as there are any."""
@@ -273,25 +277,13 @@ class Runner:
             for turn_id in await save(list(self._live.values())):
                 self._cancel(turn_id)
 
-    async def _compact_after(self, live: Live) -> None:
-        """Compact in the background, if the policy says so; else try once more to replace an
-        archive by a summary."""
-        target = target_of(live.conversation)
-        assembled = await database_sync_to_async(service.assemble)(
-            conversation_id=live.conversation_id, target=target
-        )
-        if service.wants_compaction(assembled, before_request=False):
-            outcome = await agent.compact(live.conversation, self.provider, Ladder())
-        elif compaction.wants_renewal(assembled):
-            outcome = await compaction.renew(
-                conversation_id=live.conversation_id,
-                target=target,
-                summariser=agent.summariser_for(live.conversation, self.provider, Ladder()),
-            )
-        else:
-            return
-        if outcome.event:
-            await live.tell(MemoryChanged(outcome.event.revision, outcome.event.kind))
+
+def _own(work: Coroutine[Any, Any, Result], tasks: set[asyncio.Task[Any]]) -> asyncio.Task[Result]:
+    """A task of its own for the work, among `tasks` until it ends."""
+    task = asyncio.create_task(work, context=contextvars.Context())
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
 
 
 @cache

@@ -77,7 +77,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["OPTIONS"] = {
         # Writers queue at BEGIN instead of failing in the middle; readers never wait.
         "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
+        # Less than the 15 s after which a turn without a sign of life counts as left.
+        "timeout": 10,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
     # A file, not memory: the tests' threads then lock as the application's do.

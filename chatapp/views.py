@@ -53,7 +53,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The whole page of a conversation. Opening it ends a turn that its process left behind."""
     found = conversation_for(request.user, conversation_id)
-    store.recover_conversation(conversation_id=found.pk)
+    store.recover_conversation(conversation_id=found.pk, alive=runner.get_runner().alive())
     tab = tab_named(request.GET.get("tab"))
     of_tab = {"summary": _opened, "timeline": _compared}.get(tab)
     opened = of_tab(request) if of_tab else {}

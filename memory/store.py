@@ -4,7 +4,7 @@ Everything here is synchronous and keyword-only; callers on an event loop cross 
 `database_sync_to_async`. No function calls a model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -79,15 +79,16 @@ def start_turn(
     encoding: str,
     owner: str,
     replaces: int | None = None,
+    alive: Collection[int] = (),
 ) -> tuple[Turn, bool]:
     """Claim the conversation and store the user's message: (turn, whether it is new).
 
-    The same client id with the same text gives the same turn again. `replaces` is the number of
-    the last turn, which becomes inactive; its message is used where none is given. Raises Busy,
-    IdReused, NotLast.
+    `alive` are the turns that run in this process. The same client id with the same text gives
+    the same turn again. `replaces` is the number of the last turn, which becomes inactive; its
+    message is used where none is given. Raises Busy, IdReused, NotLast.
     """
     conversation = locked(conversation_id)
-    recover(conversation)
+    recover(conversation, alive)
     known = Turn.objects.filter(conversation=conversation, client_id=client_id).first()
     if known is not None:
         first = known.messages.order_by("position").first()
@@ -169,7 +170,8 @@ def delete_conversation(*, conversation_id: UUID) -> None:
 @transaction.atomic
 def save_partials(*, partials: Mapping[int, Partial]) -> frozenset[int]:
     """Save what running turns have written so far, by the turns' ids, with a sign of life of each;
-    returns those for which a stop was asked. A step that is over stays as it is.
+    returns those that are to end: a stop was asked, or somebody ended them. A step that is over
+    stays as it is.
     """
     running = Turn.objects.filter(pk__in=partials, state=TurnState.RUNNING)
     with connection.cursor() as cursor:
@@ -184,7 +186,8 @@ def save_partials(*, partials: Mapping[int, Partial]) -> frozenset[int]:
             ],
         )
     running.update(heartbeat_at=timezone.now())
-    return frozenset(running.filter(stop_requested=True).values_list("pk", flat=True))
+    stops = dict(running.values_list("pk", "stop_requested"))
+    return frozenset(number for number in partials if stops.get(number, True))
 
 
 def reply_of(*, turn_id: int) -> tuple[Partial, str]:
@@ -251,13 +254,19 @@ def _end(
     turn.save(update_fields=ended)
 
 
-def recover(conversation: Conversation) -> Turn | None:
+def _left(turn: Turn | None, alive: Collection[int]) -> bool:
+    """Whether its process left a turn behind; one that is `alive` may only wait for the database
+    with its signs of life."""
+    return turn is not None and turn.is_stale and turn.pk not in alive
+
+
+def recover(conversation: Conversation, alive: Collection[int] = ()) -> Turn | None:
     """Mark a turn that its process left behind as interrupted, keeping its partial reply.
 
-    To be called with the conversation locked.
+    To be called with the conversation locked; `alive` are the turns that run in this process.
     """
     turn = conversation.turns.filter(state=TurnState.RUNNING).first()
-    if turn is None or not turn.is_stale:
+    if turn is None or not _left(turn, alive):
         return None
     counter = counter_for(conversation.model)
     reply = None
@@ -269,13 +278,12 @@ def recover(conversation: Conversation) -> Turn | None:
     return turn
 
 
-def recover_conversation(*, conversation_id: UUID) -> Turn | None:
+def recover_conversation(*, conversation_id: UUID, alive: Collection[int] = ()) -> Turn | None:
     """`recover` for whoever opens or connects: the turn it ended, or None."""
-    turn = running_turn(conversation_id=conversation_id)
-    if turn is None or not turn.is_stale:
+    if not _left(running_turn(conversation_id=conversation_id), alive):
         return None
     with transaction.atomic():
-        return recover(locked(conversation_id))
+        return recover(locked(conversation_id), alive)
 
 
 def running_turn(*, conversation_id: UUID) -> Turn | None:
