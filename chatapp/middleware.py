@@ -1,10 +1,15 @@
-"""Headers of every response."""
+"""Headers of every response, and the answer where a conversation vanished meanwhile."""
 
 from collections.abc import Awaitable, Callable
 
 from asgiref.sync import iscoroutinefunction
-from django.http import HttpRequest, HttpResponseBase
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
+from django.utils.deprecation import MiddlewareMixin
+
+from memory.models import Conversation
 
 POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
@@ -34,3 +39,20 @@ def content_security_policy(get_response: Respond) -> Respond:
         return response  # type: ignore[return-value]
 
     return respond
+
+
+class DeletedMeanwhile(MiddlewareMixin):
+    """A conversation that is deleted while a view reads or changes it is not found, as one that was
+    deleted before."""
+
+    # What rows that vanish raise: on reading, on writing, and on looking them up among others.
+    RAISED = (ObjectDoesNotExist, DatabaseError, KeyError)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """Raises Http404 where that is why the view failed."""
+        match = request.resolver_match
+        conversation_id = match.kwargs.get("conversation_id") if match else None
+        if conversation_id is None or not isinstance(exception, self.RAISED):
+            return
+        if not Conversation.objects.filter(pk=conversation_id).exists():
+            raise Http404 from exception
