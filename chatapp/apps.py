@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_out
 
 
 class ChatappConfig(AppConfig):
@@ -6,4 +7,6 @@ class ChatappConfig(AppConfig):
     verbose_name = "Palimpsest"
 
     def ready(self) -> None:
-        from chatapp import checks  # noqa: F401  (registers the system checks)
+        from chatapp import checks, signin  # noqa: F401  (registers the system checks)
+
+        user_logged_out.connect(signin.close_sockets, dispatch_uid="close-sockets")

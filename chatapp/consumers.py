@@ -4,6 +4,7 @@ import logging
 from typing import Any
 from uuid import UUID
 
+from channels.auth import get_user
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error
@@ -22,6 +23,7 @@ from chatapp.events import (
     TurnText,
     broadcast,
     group_name,
+    session_group,
 )
 from chatapp.words import start_refused, turn_error
 from memory import store
@@ -50,7 +52,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self.close(NO_CONVERSATION)
             return
         # Listen first, read the state after: nothing falls between the two.
-        await self.channel_layer.group_add(group_name(conversation.pk), self.channel_name)
+        for group in self._groups(conversation):
+            await self.channel_layer.group_add(group, self.channel_name)
         await self._recover(conversation)
         turn = await database_sync_to_async(store.running_turn)(conversation_id=conversation.pk)
         self.conversation = conversation
@@ -58,11 +61,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         if self.conversation is not None:
-            group = group_name(self.conversation.pk)
-            await self.channel_layer.group_discard(group, self.channel_name)
+            for group in self._groups(self.conversation):
+                await self.channel_layer.group_discard(group, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.conversation is None:
+            return
+        if not await self._is_signed_in():
+            await self.close(NO_USER)
             return
         with translation.override(language_of(self.scope)):
             await self._obey(text_data)
@@ -78,6 +84,20 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def send_frame(self, message: dict[str, Any]) -> None:
         """Forward a frame of the conversation's group."""
         await self.send(text_data=message["text"])
+
+    async def session_ended(self, message: dict[str, Any]) -> None:
+        """The session's user signed out, in whichever tab."""
+        await self.close(NO_USER)
+
+    def _groups(self, conversation: Conversation) -> tuple[str, str]:
+        return group_name(conversation.pk), session_group(self.scope["session"].session_key)
+
+    async def _is_signed_in(self) -> bool:
+        """Whether the session still is one: it may have expired since, or be ended by a new
+        password."""
+        session = self.scope["session"]
+        user = await get_user({"session": session.__class__(session.session_key)})
+        return bool(user.is_authenticated)
 
     async def _obey(self, text: str | None) -> None:
         try:

@@ -1,5 +1,6 @@
 """What happens in a turn and in the memory, as values and as frames of docs/protocol.md."""
 
+import hashlib
 import json
 import logging
 from dataclasses import asdict, dataclass
@@ -136,11 +137,25 @@ def group_name(conversation_id: UUID) -> str:
     return f"chat.{conversation_id}"
 
 
+def session_group(key: str) -> str:
+    """The group of a session's open pages. Its key signs in, so the layer has a hash of it."""
+    return f"session.{hashlib.sha256(key.encode()).hexdigest()}"
+
+
 async def broadcast(layer: Any, conversation_id: UUID, event: Event) -> None:
     """Tell every open page of the conversation. The layer may lose it: clients notice gaps."""
     message = {"type": "send.frame", "text": event.frame()}
+    await _send(layer, group_name(conversation_id), message)
+
+
+async def end_session(layer: Any, key: str) -> None:
+    """Close the sockets of a session. One that the layer loses is closed at its next frame."""
+    await _send(layer, session_group(key), {"type": "session.ended"})
+
+
+async def _send(layer: Any, group: str, message: dict[str, str]) -> None:
     try:
-        await layer.group_send(group_name(conversation_id), message)
+        await layer.group_send(group, message)
     except layer_errors() as error:
         logger.warning("a frame was lost, the channel layer cannot be reached: %s", error)
 

@@ -1,8 +1,10 @@
-"""Signing in: with a password, or in development from this very machine with one click."""
+"""Signing in, with a password or in development from this very machine with one click; and out."""
 
 import ipaddress
 from typing import Any
 
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
 from django.conf import settings
 from django.contrib.auth import get_user_model, login
 from django.contrib.auth.decorators import login_not_required
@@ -14,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from chatapp.access import own_address
+from chatapp.events import end_session
 
 LOCAL_USER = "local"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -68,3 +71,9 @@ def local_login(request: HttpRequest) -> HttpResponse:
         user.user_permissions.set(wanted)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect(own_address(request, request.POST.get("next", "")))
+
+
+def close_sockets(*, request: HttpRequest, **_more: Any) -> None:
+    """What a session has open is closed when its user signs out, here or in the admin."""
+    if key := request.session.session_key:
+        async_to_sync(end_session)(get_channel_layer(), key)
