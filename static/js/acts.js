@@ -39,6 +39,11 @@ export function watchActs({ panel, loginUrl, announce, onChanged, onSignedOut, o
     onSignedOut();
   });
 
+  // A part is missing, or all of the conversation: the panel finds out which.
+  document.addEventListener("htmx:responseError", ({ detail }) => {
+    if (detail.xhr.status === 404) panel.refreshGauge();
+  });
+
   document.addEventListener("htmx:afterRequest", ({ detail }) => {
     const what = changes(detail);
     if (!what) {

@@ -8,7 +8,7 @@ import { linkParts } from "./link.js";
 import { createList } from "./list.js";
 import { closeMenus } from "./menus.js";
 import { createPanel } from "./panel.js";
-import { openSocket } from "./socket.js";
+import { GONE, openSocket, SIGNED_OUT } from "./socket.js";
 import { createStatus } from "./status.js";
 import { createStream } from "./stream.js";
 import { newId, say } from "./strings.js";
@@ -28,7 +28,11 @@ function startChat(page) {
   const resume = (turn) => socket.send({ type: "turn.resume", turn });
   const stream = createStream({ part: "[data-partial]", resume, onStep: refreshAll });
   const thoughts = createStream({ part: "[data-thoughts]", resume });
-  const panel = createPanel({ url: page.panelUrl, body: document.getElementById("panel-body") });
+  const panel = createPanel({
+    url: page.panelUrl,
+    body: document.getElementById("panel-body"),
+    onGone: () => socket.end(GONE),
+  });
   const list = createList({ list: document.getElementById("list"), url: page.listUrl });
   const transcript = createTranscript({
     scroller,
@@ -188,7 +192,7 @@ function startChat(page) {
       transcript.refresh();
       if (what === "settings") list.refresh();
     },
-    onSignedOut: () => status.connection("signed-out"),
+    onSignedOut: () => socket.end(SIGNED_OUT),
     onFailed: status.tell,
   });
 

@@ -6,8 +6,8 @@ import { fitSettings } from "./settings.js";
 
 const NARROW = "(max-width: 52rem)"; // the panel is a sheet
 
-/** url: the fragment of the next request. */
-export function createPanel({ url, body }) {
+/** url: the fragment of the next request. onGone(): there is none, since the conversation is gone. */
+export function createPanel({ url, body, onGone }) {
   const drafts = createDrafts(body);
   const sheet = document.getElementById("panel");
   let kept = null;
@@ -27,6 +27,7 @@ export function createPanel({ url, body }) {
   /** Whatever is shown, the gauge speaks of the next request. */
   async function refreshGauge() {
     const response = await fetch(url, { headers: { "HX-Request": "true" }, credentials: "same-origin" }).catch(() => null);
+    if (response?.status === 404) return onGone();
     if (!response?.ok || response.redirected) return;
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     draw(page);
@@ -137,6 +138,7 @@ export function createPanel({ url, body }) {
 
   return {
     refresh,
+    refreshGauge,
     tab: () => view()?.dataset.tab ?? "",
     revision: () => view()?.dataset.revision ?? "",
     /** What the server says of the act that it answered with this view. */

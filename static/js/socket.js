@@ -6,8 +6,8 @@ const BACKOFF_MOST = 15_000; // ms
 const SILENCE_MOST = 12_000; // ms; while a turn runs the server speaks every two seconds
 const SENDS_MOST = 4; // of one message
 
-const GONE = 4404;
-const SIGNED_OUT = 4401;
+export const GONE = 4404;
+export const SIGNED_OUT = 4401;
 const TOO_LARGE = 1009;
 
 /**
@@ -123,7 +123,16 @@ export function openSocket({ path, onFrame, onState, onRefused }) {
     /** Sends a message until it is acknowledged or refused. */
     submit(frame) {
       unacknowledged = { frame, sends: 0 };
-      transmit();
+      // The caller empties the field first; what is refused goes back into it.
+      if (over) queueMicrotask(() => refuse("unsent"));
+      else transmit();
+    },
+    /** As if the server had closed with this code: a fetch told what it would say. */
+    end(code) {
+      const open = socket;
+      clearTimeout(timer);
+      closed(code);
+      open?.close();
     },
   };
 }
