@@ -3,7 +3,9 @@
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.generic import RedirectView
 from django.views.i18n import set_language
 
 from chatapp import actions, signin, views, wholes
@@ -32,7 +34,11 @@ conversation = [
     path("memory/compact/", actions.memory_compact, name="memory_compact"),
 ]
 
+# Asked for where a page names no icon: the admin's, and plain text and JSON.
+icon = RedirectView.as_view(url=static("img/icon.svg"))
+
 urlpatterns = [
+    path("favicon.ico", login_not_required(icon), name="icon"),
     path("", views.home, name="home"),
     path("list/", views.conversation_list, name="conversation_list"),
     path("demo/refund/", actions.demo_refund, name="demo_refund"),

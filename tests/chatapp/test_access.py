@@ -11,7 +11,7 @@ from chatapp import urls
 from memory.models import Conversation, Message, Summary, Turn
 
 # Addresses that anyone may open.
-PUBLIC = {"login", "logout", "local_login", "set_language", "set_theme"}
+PUBLIC = {"icon", "login", "logout", "local_login", "set_language", "set_theme"}
 
 
 def own_patterns(patterns: list[Any]) -> list[URLPattern]:

@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.staticfiles import finders
+from django.templatetags.static import static
 from django.test import Client
 from django.urls import reverse
 
@@ -141,3 +143,10 @@ def test_a_message_that_fits_no_window_is_named_before_anything_is_sent(
     assert data["body"] is None
     assert "system prompt alone is too large" in data["error"]
     assert "system prompt alone is too large" in get(client, conversation, "panel_context")
+
+
+def test_an_icon_is_there_for_pages_that_name_none(client: Client) -> None:
+    response = client.get("/favicon.ico")
+    assert response.status_code == 302
+    assert response["Location"] == static("img/icon.svg")
+    assert finders.find(response["Location"].removeprefix(static("")))
