@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chatapp import frames, inspector, runner
 from chatapp.access import conversation_for, conversations_of, own_address
 from chatapp.context import THEME_COOKIE, THEMES
-from chatapp.events import MemoryChanged, broadcast
+from chatapp.events import MemoryChanged, TitleChanged, broadcast
 from chatapp.forms import SettingsForm
 from chatapp.policy_words import policy_text
 from chatapp.provider import is_demo, target_for, target_of
@@ -279,10 +279,10 @@ def conversation_new(request: HttpRequest) -> HttpResponse:
 @require_POST
 def conversation_rename(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     found = conversation_for(request.user, conversation_id)
-    title = " ".join(clean(request.POST.get("title", "")).split())[:TITLE]
-    if title:
+    if title := " ".join(clean(request.POST.get("title", "")).split())[:TITLE]:
         found.title = title
         found.save(update_fields=["title"])
+        async_to_sync(broadcast)(get_channel_layer(), found.pk, TitleChanged(title))
     return redirect("conversation", found.pk)
 
 

@@ -68,7 +68,13 @@ export function watchActs({ panel, loginUrl, announce, onChanged, onSignedOut, o
     onChanged(what);
   });
 
-  return { tell };
+  return {
+    tell,
+    /** The memory has changed elsewhere: what was said of it need not hold any more. */
+    outdate(to) {
+      if (!panel.isHeld() && to > Number(panel.revision())) tell("");
+    },
+  };
 }
 
 function reasonOf(request) {

@@ -6,14 +6,6 @@ export function createList({ list, url }) {
       if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const name = list.querySelector("[aria-current] .list-title")?.textContent;
-    const title = document.getElementById("title");
-    if (!name || !title || title.textContent === name) return;
-    document.title = document.title.replace(title.textContent, () => name);
-    title.textContent = name;
-    for (const field of document.querySelectorAll("#rename-field, #id_settings-title")) {
-      if (field !== document.activeElement && field.value === field.defaultValue) field.value = field.defaultValue = name;
-    }
   }
 
   list.addEventListener("htmx:afterSwap", mark);

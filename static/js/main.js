@@ -143,12 +143,15 @@ function startChat(page) {
       const text = transcript.lastReply(turn) || stream.textOf(turn);
       if (text) status.announce(`${say("assistantSaid")} ${text}`);
     },
-    "memory.changed"({ event }) {
+    "memory.changed"({ event, revision }) {
+      // A fold says itself what it did, and may have been seen before this frame.
+      if (event !== "compaction") acts.outdate(revision);
       transcript.refreshQuietly({ news: false });
       panel.refresh();
       if (event === "settings") list.refresh(); // it has the title and the policy
     },
     "title.changed"() {
+      panel.refresh(); // it has the title of the page, which a search may leave out of the list
       list.refresh();
     },
     error({ code, message, id }) {

@@ -3,6 +3,7 @@
 
 import { createDrafts } from "./drafts.js";
 import { fitSettings } from "./settings.js";
+import { entitle } from "./title.js";
 
 const NARROW = "(max-width: 52rem)"; // the panel is a sheet
 
@@ -38,6 +39,7 @@ export function createPanel({ url, body, onGone }) {
     const context = source.querySelector("#context");
     const bar = source.querySelector("[data-bar]");
     if (!context || !bar) return;
+    entitle(source.querySelector("#head-tags").dataset.title);
     for (const copy of document.querySelectorAll("[data-bar-copy]")) {
       copy.replaceChildren(...Array.from(bar.children, (part) => document.importNode(part, true)));
     }
@@ -144,5 +146,6 @@ export function createPanel({ url, body, onGone }) {
     /** What the server says of the act that it answered with this view. */
     note: () => body.querySelector("[data-note]")?.dataset.note ?? "",
     hold: (on) => { held = on; },
+    isHeld: () => held,
   };
 }

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
 from tests.e2e.pages import Chat
+from tests.e2e.serving import Client, Server
 
 pytestmark = pytest.mark.browser
 
@@ -101,3 +102,39 @@ def test_the_server_refuses_a_tab_that_has_not_heard_of_the_running_turn(chat: C
     assert chat.last_number() == 1
     texts = [segment["text"] for segment in chat.context()["segments"]]
     assert "me too" not in texts
+
+
+def test_the_title_of_the_page_changes_though_a_search_leaves_it_out_of_the_list(
+    chat: Chat,
+) -> None:
+    title = chat.page.locator("#title")
+    with chat.page.expect_response("**/list/?q=*"):
+        chat.page.locator("#q").fill("nothing is called that")
+    expect(chat.page.locator("#list a")).to_have_count(0)
+    chat.ask("My name is Ada.")
+    expect(title).to_have_text("Ada")
+    other = chat.tab()
+    other.tab_link("Settings").click()
+    other.page.locator("#id_settings-title").fill("By settings")
+    other.page.locator("#settings-save").click()
+    expect(title).to_have_text("By settings")
+    other.page.get_by_role("button", name="Rename or delete").click()
+    other.page.locator("#rename-field").fill("By hand")
+    other.page.get_by_role("button", name="Rename", exact=True).click()
+    for tab in (chat, other):
+        expect(tab.page.locator("#title")).to_have_text("By hand")
+        expect(tab.page).to_have_title(re.compile("^By hand "))
+
+
+def test_a_note_of_a_fold_goes_away_when_another_tab_takes_it_back(
+    server: Server, local_user: Client, visit: Callable[..., Chat]
+) -> None:
+    talk = local_user.talk(f"My number {number} is {number}." for number in range(6))
+    chat = visit(server, local_user).open(talk)
+    other = chat.tab()
+    note = other.page.locator("#panel-note")
+    chat.ask("What is RAG?")  # under `hybrid` the seventh message makes the first ones fold
+    expect(note).to_contain_text("folded")
+    chat.page.locator("#undo-memory").click()
+    expect(other.page.locator(".divider.fold")).to_have_count(0)
+    expect(note).to_be_empty()
