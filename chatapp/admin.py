@@ -109,7 +109,7 @@ class SummaryForm(forms.ModelForm):  # type: ignore[type-arg]
         conversation = self.instance.conversation
         target = target_of(conversation)
         try:
-            service.summary_tokens(conversation=conversation, text=text, target=target)
+            service.check_summary(conversation=conversation, text=text, target=target)
         except ValueError as error:
             raise forms.ValidationError(edit_refused(error)) from error
         return str(text)

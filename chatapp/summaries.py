@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404
 
-from chatapp import words
+from chatapp import folds, words
 from chatapp.policy_words import literal_kind, triggers
 from chatapp.provider import target_of
 from chatapp.transcript import PAGE
@@ -115,7 +115,7 @@ def _opened(row: Summary, active: Summary | None, against: int | None) -> dict[s
         other = row.conversation.summaries.filter(version=against).first()
         if other is None:
             raise Http404
-    shown, part = _row(row, active), row.to_core()
+    shown, part, event = _row(row, active), row.to_core(), folds.fold_event(row)
     # A version from before a reset, or one that speaks of a replaced turn, cannot come back.
     within = row.valid and row.first_position >= row.conversation.context_start
     others = row.conversation.summaries.exclude(pk=row.pk).order_by("-version")
@@ -133,9 +133,9 @@ def _opened(row: Summary, active: Summary | None, against: int | None) -> dict[s
         "can_edit": shown["is_active"],
         "can_restore": within and not shown["is_active"],
         "before_reset": row.first_position < row.conversation.context_start,
-        "failures": [words.failure(code) for code in _failures(row)],
+        "failures": folds.failures(event),
         "sources": _sources(row),
-        "folded": row.messages_folded,
+        "fold": folds.folded(row, event),
     }
 
 
@@ -185,8 +185,3 @@ def _sources(row: Summary) -> list[dict[str, Any]]:
 def _said(message: Message) -> str:
     """What a message says, or which tools it calls."""
     return message.content or ", ".join(call["name"] for call in message.tool_calls)
-
-
-def _failures(row: Summary) -> list[str]:
-    event = row.memoryevent_set.filter(kind="compaction").first()
-    return list(dict.fromkeys(event.detail.get("failures", []))) if event else []

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from chatapp import parameters, words
+from chatapp import folds, parameters, words
 from chatapp.comparing import comparison
 from memory.core.budget import Budget
 from memory.core.costing import saving
@@ -46,12 +46,10 @@ def _event(row: MemoryEvent) -> dict[str, Any]:
         "at": row.at_position,
         "created_at": row.created_at,
         "reason": _reason(row),
-        "failures": [words.failure(code) for code in dict.fromkeys(row.detail.get("failures", ()))],
+        "failures": folds.failures(row),
         "changes": _changes(row),
         "version": summary.version if summary else None,
-        "before": summary.tokens_before if summary and row.kind == "compaction" else None,
-        "after": summary.tokens_after if summary and row.kind == "compaction" else None,
-        "carried": summary.carried if summary else 0,
+        "fold": folds.folded(summary, row) if summary and row.kind == "compaction" else None,
         "undone": getattr(row, "undone_by", None) is not None,
     }
 

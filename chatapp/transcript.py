@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from chatapp import words
+from chatapp import folds, words
 from chatapp.call_rows import call_row, paired, steps
 from chatapp.markdown import render
 from memory import service, versions
@@ -235,18 +235,11 @@ def _with_lines(
 
 
 def _fold(summary: Summary, undo: bool) -> dict[str, Any]:
-    return {
+    event = folds.fold_event(summary)
+    return folds.folded(summary, event) | {
         "type": "fold",
-        "carried": summary.carried,
-        "count": summary.conversation.messages.filter(
-            active=True,
-            position__gte=summary.first_position,
-            position__lte=summary.last_position,
-        ).count(),
-        "version": summary.version,
-        "before": summary.tokens_before,
-        "after": summary.tokens_after,
         "kind": summary.kind,
+        "failures": folds.failures(event),
         "text": summary.text,
         "undo": undo,
     }

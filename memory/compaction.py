@@ -232,6 +232,7 @@ async def _committed(
         tokens_before=folded.source_tokens,
         tokens_after=folded.tokens,
         parent_version=assembled.summary.version if assembled.summary else None,
+        base=context.summary.version if context.summary else None,
         model=written.model,
         prompt_version=version if written.kind == "model" else "",
         seconds=round(written.seconds, 3),

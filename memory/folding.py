@@ -20,7 +20,7 @@ from memory.core.groups import Group
 from memory.core.limits import literals_cap, summary_cap
 from memory.core.literals import Literal
 from memory.core.planning import Plan
-from memory.core.tokens import MESSAGE_OVERHEAD
+from memory.core.tokens import MESSAGE_OVERHEAD, Counter
 from memory.core.window import Context, SummaryPart
 from memory.summarizer import Complete, Job, Ladder, Written, write
 
@@ -35,8 +35,8 @@ class Folded:
     """A fold that was not committed yet.
 
     The new summary stands for the positions `first` to `last`, of which `messages` were folded now;
-    they and the previous summary cost `source_tokens` in the window, the new one with the literals
-    that it carries `tokens`; both without the fence. `carried` are the literals that the text lost,
+    they and the previous summary cost `source_tokens` in the window, the new one `tokens`: both
+    summaries as `body_tokens` counts them. `carried` are the literals that the text lost,
     `unsupported` those in it that its source does not have.
     """
 
@@ -54,8 +54,7 @@ def job_of(context: Context, decided: Plan, room: int) -> Job:
     """What the summariser is given for a plan that folds. `room` is what its request may hold, in
     tokens."""
     previous = context.summary.text if context.summary else ""
-    suffix = decided.costs.suffix
-    source = suffix[0] - suffix[len(decided.head)]
+    source = _head_tokens(decided)
     if previous:
         source += context.counter.count(previous) + MESSAGE_OVERHEAD
     return Job(
@@ -67,6 +66,17 @@ def job_of(context: Context, decided: Plan, room: int) -> Job:
         counter=context.counter,
         template=context.policy.template,
     )
+
+
+def body_tokens(part: SummaryPart, counter: Counter) -> int:
+    """What a summary costs with the literals that it carries, in tokens: without the fence and the
+    line on its file, which are no part of what was said."""
+    return counter.count(replace(part, file="").body()) + MESSAGE_OVERHEAD
+
+
+def _head_tokens(decided: Plan) -> int:
+    suffix = decided.costs.suffix
+    return suffix[0] - suffix[len(decided.head)]
 
 
 async def fold(
@@ -97,8 +107,9 @@ async def fold(
         first=first,
         last=part.last,
         messages=len(job.messages),
-        source_tokens=job.source_tokens,
-        tokens=context.counter.count(part.body()) + MESSAGE_OVERHEAD if written.kind else 0,
+        source_tokens=_head_tokens(decided)
+        + (body_tokens(summary, context.counter) if summary else 0),
+        tokens=body_tokens(part, context.counter) if written.kind else 0,
         carried=carried,
         unsupported=unproved,
     )
@@ -107,8 +118,7 @@ async def fold(
 def _grows(context: Context, decided: Plan, part: SummaryPart) -> bool:
     """Whether an archive, with its fence and its literals, would cost more in the window than what
     it stands for: then it saves nothing, and says nothing that the messages do not."""
-    suffix = decided.costs.suffix
-    now = decided.costs.summary + suffix[0] - suffix[len(decided.head)]
+    now = decided.costs.summary + _head_tokens(decided)
     segment = replace(context, summary=part).summary_segment()
     return segment is not None and segment.tokens >= now
 

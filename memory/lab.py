@@ -248,7 +248,7 @@ class _Run:
         turn = self.turn if self.current else self.turn - 1
         fold = Fold(
             turn, trigger, written.kind, folded.first, folded.last, folded.source_tokens,
-            written.tokens, folded.carried.fitting, len(folded.unsupported), written.failures,
+            folded.tokens, folded.carried.fitting, len(folded.unsupported), written.failures,
         )  # fmt: skip
         self.folds.append(fold)
 

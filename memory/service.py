@@ -24,6 +24,7 @@ from memory.core.text import is_blank
 from memory.core.tokens import MESSAGE_OVERHEAD, TOOLS_OVERHEAD, Counter
 from memory.core.window import Context, Window
 from memory.encodings import counter_for
+from memory.folding import body_tokens
 from memory.models import Conversation, MemoryEvent, Summary
 from memory.snapshots import body_of
 
@@ -169,16 +170,15 @@ def undo(*, conversation_id: UUID) -> MemoryEvent | None:
     return versions.undo(conversation_id=conversation_id)
 
 
-def summary_tokens(*, conversation: Conversation, text: str, target: Target) -> int:
-    """What a text would cost as the summary, in tokens. Raises ValueError with a reason code for
-    one that cannot be: "empty", or "too-large" (over half of the usable tokens)."""
+def check_summary(*, conversation: Conversation, text: str, target: Target) -> None:
+    """Raises ValueError with a reason code for a text that cannot be the summary: "empty", or
+    "too-large" (over half of the usable tokens)."""
     if is_blank(text):
         raise ValueError("empty")
     tokens = counter_for(target.model).count(text) + MESSAGE_OVERHEAD
     # Beside the summary the current message must have room.
     if tokens > budget_of(conversation, target).usable // 2:
         raise ValueError("too-large")
-    return tokens
 
 
 def edit_summary(
@@ -193,21 +193,23 @@ def edit_summary(
     """Replace a summary's text by hand, as a new version.
 
     Of the literals carried beside it those stay that the new text does not have. Raises ValueError
-    as `summary_tokens`, and versions.Stale and Summary.DoesNotExist as `versions.derive_summary`.
+    as `check_summary`, and versions.Stale and Summary.DoesNotExist as `versions.derive_summary`.
     """
     conversation = Conversation.objects.get(pk=conversation_id)
-    tokens = summary_tokens(conversation=conversation, text=text, target=target)
-    source = Summary.objects.get(conversation_id=conversation_id, version=version)
+    check_summary(conversation=conversation, text=text, target=target)
+    source = Summary.objects.get(conversation_id=conversation_id, version=version).to_core()
+    counter = counter_for(target.model)
     carried = carry(
-        candidates((), source.to_core().candidates, text),
+        candidates((), source.candidates, text),
         cap=literals_cap(budget_of(conversation, target)),
-        counter=counter_for(target.model),
+        counter=counter,
     )
+    edited = replace(source, text=text, candidates=carried.candidates, fitting=carried.fitting)
     return versions.derive_summary(
         conversation_id=conversation_id,
         version=version,
         text=text,
-        tokens=tokens,
+        tokens=body_tokens(edited, counter),
         carried=carried,
         author=author,
         restore=False,

@@ -27,8 +27,8 @@ class Stale(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A summary that was made and checked but not stored. Tokens of the text alone; the rest as in
-    Summary."""
+    """A summary that was made and checked but not stored, as in Summary. `base` is the version that
+    was folded in, which a renewed archive (`parent_version`) is not."""
 
     kind: str
     text: str
@@ -38,6 +38,7 @@ class Draft:
     tokens_before: int
     tokens_after: int
     parent_version: int | None = None
+    base: int | None = None
     model: str = ""
     prompt_version: str = ""
     seconds: float = 0.0
@@ -115,7 +116,7 @@ def commit_summary(
         turn=draft.turn,
         file=draft.file,
     )
-    detail = {"trigger": draft.trigger, "failures": list(draft.failures)}
+    detail = {"trigger": draft.trigger, "failures": list(draft.failures), "base": draft.base}
     event = _record(
         conversation, MemoryEvent.Kind.COMPACTION, before, detail=detail, summary=summary
     )
@@ -137,10 +138,9 @@ def derive_summary(
     """Append a version made of another by hand: edited, or restored as it was.
 
     It takes over the other one's range: where that ends earlier than the active one's, the later
-    messages stand verbatim again. `tokens` is the cost of the text alone, `carried` the literals
-    beside it. Raises Stale if the
-    version is not active any more and must be (`only_active`), Summary.DoesNotExist for one that
-    is unknown, invalid, or from before the last reset.
+    messages stand verbatim again. `tokens` is its cost with `carried`, the literals beside it.
+    Raises Stale if the version is not active any more and must be (`only_active`),
+    Summary.DoesNotExist for one that is unknown, invalid, or from before the last reset.
     """
     conversation = locked(conversation_id)
     source = conversation.summaries.get(

@@ -86,7 +86,8 @@ def test_a_fold_says_what_it_replaced_what_it_carries_and_which_tries_failed(
         carried=2, failures=("refusal", "timeout", "refusal"),
     )  # fmt: skip
     (event,) = events(talk)
-    assert (event["before"], event["after"], event["carried"]) == (1_240, 112, 2)
+    fold = event["fold"]
+    assert (fold["before"], fold["after"], fold["carried"]) == (1_240, 112, 2)
     assert event["failures"] == ["the summariser refused", "the summariser took too long"]
     assert changes(event) == [("active summary", "none", "v1")]
     html = get(signed_in, talk.conversation, "panel_timeline")

@@ -74,6 +74,21 @@ async def test_a_fold_says_what_it_stands_for() -> None:
     assert (done.first, done.last, done.messages) == (1, 6, 2)
 
 
+async def test_what_a_fold_cost_before_and_costs_now_are_counted_alike() -> None:
+    """Both with the literals beside the text: where nothing new is said, all that goes is what the
+    messages cost."""
+    first = await folded(folding(ORDER), Script("Ada asked for an order that she paid."))
+    carried = first.carried
+    before = SummaryPart(first.written.text, 1, 1, 2, carried.candidates, carried.fitting, (), "f")
+    messages = [user("And now?"), reply("word " * 40)]
+    made = folding(messages, summary=before)
+    done = await folded(made, Script("Ada asked for an order that she paid."))
+    assert done.tokens == first.tokens > first.written.tokens + 5
+    assert done.source_tokens == first.tokens + 2 + 40
+    # What is accepted as a summary is still measured by the text alone.
+    assert job_of(made, made.plan(force=True), room=777).source_tokens == 8 + 5 + 2 + 40
+
+
 def shifted(groups: Sequence[Group], by: int = 4) -> Iterator[Group]:
     for members in groups:
         moved = (replace(one, position=one.position + by) for one in members.messages)

@@ -92,7 +92,7 @@ async def test_it_folds_before_a_request_as_the_policy_says() -> None:
         (3, "messages", "model", 1, 2),
         (4, "messages", "model", 1, 4),
     ]
-    assert [(one.source_tokens, one.tokens) for one in done.folds] == [(40, 12), (40 + 12 + 5, 12)]
+    assert [(one.source_tokens, one.tokens) for one in done.folds] == [(40, 17), (40 + 17, 17)]
     assert contents(done)[1:] == [" ".join([word] * 20) for word in ("q3", "a3", "q4", "a4")]
     assert contents(done)[0].startswith("be brief\n\n")
     assert GOOD in contents(done)[0]
