@@ -14,6 +14,7 @@ from chatapp import parameters, policy_words, words
 from chatapp.cards import BAR, answered, cards_of
 from chatapp.provider import is_demo, target_of
 from memory import service, snapshots, versions
+from memory.compaction import RENEWAL
 from memory.core.budget import Budget
 from memory.core.limits import token_trigger
 from memory.core.policy import Policy
@@ -21,7 +22,7 @@ from memory.core.presets import policy_from
 from memory.core.window import Segment
 from memory.core.wire import body_hash, to_wire
 from memory.encodings import counter_for
-from memory.models import Conversation, MemoryEvent, Request, usage_tokens
+from memory.models import Conversation, MemoryEvent, Request, Summary, usage_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,11 @@ def _left_out(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _last_compaction(conversation: Conversation) -> MemoryEvent | None:
+    """The newest compaction that still says something: that an archive could not be replaced does
+    not, once another summary is active."""
     kinds = (MemoryEvent.Kind.COMPACTION, MemoryEvent.Kind.COMPACTION_FAILED)
     events = conversation.memory_events.filter(kind__in=kinds)
+    active = conversation.active_summary()
+    if active is None or active.kind != Summary.Kind.ARCHIVE:
+        events = events.exclude(kind=MemoryEvent.Kind.COMPACTION_FAILED, detail__trigger=RENEWAL)
     return events.select_related("summary").order_by("-id").first()

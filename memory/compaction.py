@@ -211,16 +211,17 @@ async def _keep(assembled: Assembled, context: Context, folded: Folded, trigger:
 async def _committed(
     assembled: Assembled, context: Context, folded: Folded, trigger: str
 ) -> Outcome:
-    conversation, written = assembled.conversation, folded.written
+    conversation, written, renewed = assembled.conversation, folded.written, trigger == RENEWAL
     if not written.kind:
         event = await database_sync_to_async(versions.record_failure)(
             conversation_id=conversation.pk,
             failures=written.failures,
             trigger=trigger,
-            retry_turn=0 if trigger == RENEWAL else conversation.next_turn + RETRY_TURNS,
+            retry_turn=0 if renewed else conversation.next_turn + RETRY_TURNS,
             usage=written.usage,
+            replacing=assembled.summary.version if renewed and assembled.summary else None,
         )
-        return Outcome("failed", event, written.failures)
+        return Outcome("failed" if event else "superseded", event, written.failures)
     file = await _offloaded(assembled, folded) if assembled.policy.offload else ""
     version = f"{context.policy.template}-{prompts.PROMPT_VERSION}"
     draft = versions.Draft(

@@ -212,10 +212,15 @@ def record_failure(
     trigger: str,
     retry_turn: int,
     usage: Mapping[str, int] | None = None,
-) -> MemoryEvent:
+    replacing: int | None = None,
+) -> MemoryEvent | None:
     """Note a compaction that changed nothing, and what it cost; automatic ones wait until
-    `retry_turn`."""
+    `retry_turn`. None, and nothing is noted, where the version that it was to replace
+    (`replacing`) is not the active one any more."""
     conversation = locked(conversation_id)
+    active = conversation.active_summary()
+    if replacing is not None and (active is None or active.version != replacing):
+        return None
     conversation.hold_turn = max(conversation.hold_turn, retry_turn)
     turn = conversation.next_turn
     detail = {"trigger": trigger, "failures": list(failures), "turn": turn}

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from chatapp import agent
+from chatapp import agent, inspector
+from chatapp.provider import target_for
 from memory import compaction, service, versions
 from memory.compaction import RENEWAL_TURNS
 from memory.models import MemoryEvent, Summary
 from tests.chatapp.compacting import (
+    DOWN,
     GOOD,
     LADDER,
     Model,
@@ -171,3 +173,44 @@ def test_a_renewal_needs_a_policy_that_summarises(talk: Talk) -> None:
     model = Model("good", GOOD)
     assert renew(talk, model).status == "nothing"
     assert model.asked == []
+
+
+def notice(talk: Talk) -> str:
+    """What the Context tab says of the last compaction."""
+    fresh = talk.fresh()
+    return str(inspector.panel(inspector.shown_next(fresh, talk.assembled()))["notice"])
+
+
+def edited(talk: Talk) -> None:
+    service.edit_summary(
+        conversation_id=talk.conversation.pk, version=newest(talk).version, text=GOOD,
+        author=talk.conversation.owner, target=target_for(""),
+    )  # fmt: skip
+
+
+def test_a_renewal_that_fails_after_its_archive_was_replaced_leaves_no_trace(talk: Talk) -> None:
+    archived(talk)
+    said = notice(talk)
+
+    async def overtaken() -> Exception:
+        if len(model.asked) == 1:
+            await sync_to_async(edited)(talk)
+        return DOWN
+
+    model = Model("broken", overtaken)
+    outcome = renew(talk, model)
+    assert (outcome.status, outcome.event) == ("superseded", None)
+    kinds = [event.kind for event in talk.conversation.memory_events.order_by("id")]
+    assert kinds == ["compaction", "edit"]
+    assert notice(talk) == said
+
+
+def test_that_an_archive_stays_is_not_said_once_another_summary_is_active(talk: Talk) -> None:
+    archived(talk)
+    said = notice(talk)
+    renew(talk, broken())
+    assert "still archived" in notice(talk)
+    edited(talk)
+    assert notice(talk) == said
+    talk.undo()
+    assert "still archived" in notice(talk)
