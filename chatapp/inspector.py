@@ -28,7 +28,8 @@ from memory.models import Conversation, MemoryEvent, Request, Summary, usage_tok
 @dataclass(frozen=True, slots=True)
 class Shown:
     """One request as it is shown: the next one (`request` None) or one that was sent. `tokens` are
-    its segments' and those of the tools' schemas."""
+    its segments' and those of the tools' schemas; without segments, where it cannot fit, what the
+    `error` says that it needs."""
 
     conversation: Conversation
     request: Request | None
@@ -62,8 +63,10 @@ def shown_next(conversation: Conversation, assembled: service.Assembled) -> Show
     context = assembled.context
     segments = assembled.window.segments if assembled.window else ()
     left_out = assembled.window.left_out if assembled.window else ()
+    tokens = assembled.window.tokens if assembled.window else 0
     error = ""
     if assembled.error:
+        tokens = assembled.error.tokens
         detail = f"{assembled.error.tokens}/{assembled.error.usable}"
         error = words.turn_error(f"window-{assembled.error.part}", detail)
     plan = service.forecast(assembled)
@@ -72,7 +75,7 @@ def shown_next(conversation: Conversation, assembled: service.Assembled) -> Show
         conversation,
         None,
         segments,
-        assembled.window.tokens if assembled.window else 0,
+        tokens,
         tuple(
             {"reason": one.reason, "positions": one.positions, "tokens": one.tokens}
             for one in left_out
@@ -207,7 +210,8 @@ def panel(shown: Shown) -> dict[str, Any]:
         "json_url": json_url,
         "undo_label": words.undo_label(undoable),
         "revision": conversation.memory_revision,
-        "empty": not shown.segments,
+        "empty": not shown.segments and not shown.error,
+        "over": bool(shown.error),
         "conversation": conversation,
     }
 

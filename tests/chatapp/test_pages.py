@@ -150,3 +150,25 @@ def test_an_icon_is_there_for_pages_that_name_none(client: Client) -> None:
     assert response.status_code == 302
     assert response["Location"] == static("img/icon.svg")
     assert finders.find(response["Location"].removeprefix(static("")))
+
+
+def test_a_conversation_that_no_longer_fits_shows_the_tokens_that_it_needs(
+    client: Client, user: Any, make_conversation: Any
+) -> None:
+    client.force_login(user)
+    conversation = make_conversation(policy={"preset": "full"}, window=128, reply_reserve=28)
+    fill(conversation, 30)
+    data = client.get(reverse("context_json", args=[conversation.pk])).json()
+    needed = re.search(r"\((\d+) tokens, 100 are usable\)", data["error"])
+    assert needed is not None
+    assert data["tokens"] == int(needed[1]) > 100
+    assert (data["segments"], data["tools_tokens"]) == ([], 0)
+    panel = get(client, conversation, "panel_context")
+    assert f'data-gauge="{needed[1]} / 100 tokens"' in panel
+    assert f"<dd>{needed[1]} tokens</dd>" in panel
+    assert 'class="bar-over"' in panel
+    assert "Nothing has been sent yet" not in panel
+    page = get(client, conversation, "conversation")
+    assert f"<span data-gauge>{needed[1]} / 100 tokens</span>" in page
+    other = get(client, make_conversation(), "panel_context")
+    assert "bar-over" not in other
