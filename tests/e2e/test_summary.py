@@ -89,9 +89,33 @@ def test_a_text_in_progress_survives_what_happens_meanwhile(folded: Chat) -> Non
     expect(chat.page.locator("#opened-title")).to_have_text("Summary v2")
     expect(newer).to_be_visible()
     assert "Grace" in field.input_value()
+    text = chat.page.locator(".opened-text")
+    expect(text).to_be_visible()
+    expect(text).to_contain_text("Lin")
     chat.page.locator("#summary-save").click()
     expect(chat.page.locator("#opened-title")).to_have_text("Summary v3")
     assert "Grace" in chat.context()["segments"][1]["text"]
+
+
+def test_a_text_that_another_version_overtook_stands_beside_that_versions_text(
+    folded: Chat,
+) -> None:
+    chat = folded
+    chat.watch.allow("status of 422")
+    other = chat.tab()
+    rewrite(chat, "Ada", "Grace")
+    expect(chat.page.locator(".opened-text")).to_be_hidden()
+    other.tab_link("Summary").click()
+    rewrite(other, "Ada", "Lin")
+    other.page.locator("#summary-save").click()
+    expect(chat.page.locator("[data-newer]")).to_be_visible()
+    chat.page.locator("#summary-save").click()
+    expect(chat.page.locator("#summary-error")).to_contain_text("look at the new version")
+    expect(chat.page.locator("#opened-title")).to_have_text("Summary v2")
+    assert "Grace" in chat.page.locator("#summary-text").input_value()
+    newer = chat.page.locator(".opened-text")
+    expect(newer).to_be_visible()
+    expect(newer).to_contain_text("Lin")
 
 
 def test_every_state_of_the_tab_has_an_address(folded: Chat) -> None:
