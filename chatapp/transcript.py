@@ -117,14 +117,15 @@ def _turns(
         # What an older page breaks off in the middle of goes on behind it.
         goes_on = not is_newest and members[-1] is page[-1]
         without = "running" if turn.is_running else "below" if goes_on else "interrupted"
-        shown = _turn(turn, last, live)
+        kept = goes_on or bool(turn.thoughts) or any(one.role != "user" for one in members)
+        shown = _turn(turn, last, live, kept=kept)
         shown |= {"items": _items(members, sight, without), "replaced": replaced.get(pk, [])}
         shown["asked"] = members[0].content if members[0].role == "user" else ""
         turns.append(shown)
     return turns
 
 
-def _turn(turn: Turn, last: Turn | None, live: Partial | None) -> dict[str, Any]:
+def _turn(turn: Turn, last: Turn | None, live: Partial | None, *, kept: bool) -> dict[str, Any]:
     written = Partial(turn.step, turn.partial, turn.thoughts)
     if live is not None and live.step >= written.step:  # else its step has been stored meanwhile
         written = live
@@ -134,7 +135,7 @@ def _turn(turn: Turn, last: Turn | None, live: Partial | None) -> dict[str, Any]
         "state": turn.state,
         "is_last": last is not None and turn.pk == last.pk,
         "code": turn.error_code,
-        "error": words.state_reason(turn.state, turn.error_code, turn.error_detail),
+        "error": words.state_reason(turn.state, turn.error_code, turn.error_detail, kept=kept),
         "step": written.step,
         "partial": written.text if turn.is_running else "",
         "thoughts": written.thoughts,

@@ -65,8 +65,9 @@ def edit_refused(error: Exception) -> str:
     return _("The text is too long: it may take at most half of the usable tokens.")
 
 
-def state_reason(state: str, code: str, detail: str) -> str:
-    """What an ended turn says about itself; empty for one that is complete."""
+def state_reason(state: str, code: str, detail: str, *, kept: bool) -> str:
+    """What an ended turn says about itself; empty for one that is complete. `kept` is whether there
+    is anything that it wrote, thought or called."""
     if state == TurnState.FAILED:
         return turn_error(code, detail) or turn_error("internal", "")
     limits = {
@@ -77,8 +78,10 @@ def state_reason(state: str, code: str, detail: str) -> str:
     if state == TurnState.LENGTH and code in limits:
         kept = _("What the tools gave is kept; Continue goes on from there.")
         return f"{limits[code]} {kept}"
+    if not kept and state == TurnState.INTERRUPTED:
+        return _("Interrupted: the server was restarted.")
     words = {
-        TurnState.STOPPED: _("Stopped by you. What was written so far is kept."),
+        TurnState.STOPPED: _("Stopped by you. What was written so far is kept.") if kept else "",
         TurnState.LENGTH: _("Cut off at the longest reply that the server allows."),
         TurnState.FILTERED: _("The provider's content filter ended the reply."),
         TurnState.INTERRUPTED: _("Interrupted: the server was restarted. The text so far is kept."),

@@ -12,6 +12,7 @@ from django.urls import reverse
 from memory import versions
 from memory.models import Conversation
 from tests.chatapp.helpers import fill, fold, get
+from tests.chatapp.stored import Talk
 
 pytestmark = pytest.mark.django_db
 
@@ -172,3 +173,31 @@ def test_a_conversation_that_no_longer_fits_shows_the_tokens_that_it_needs(
     assert f"<span data-gauge>{needed[1]} / 100 tokens</span>" in page
     other = get(client, make_conversation(), "panel_context")
     assert "bar-over" not in other
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ({"reply": None}, False),
+        ({"reply": "So f"}, True),
+        ({"reply": None, "results": ("a row",)}, True),
+        ({"reply": None, "thoughts": "They ask"}, True),
+    ],
+)
+def test_a_stopped_turn_says_that_something_is_kept_only_where_it_is(
+    written: dict[str, Any], kept: bool, client: Client
+) -> None:
+    thoughts = written.pop("thoughts", "")
+    talk = Talk({"preset": "hybrid"})
+    client.force_login(talk.conversation.owner)
+    talk.run("hi", **written)
+    shown = {}
+    for state in ("stopped", "interrupted"):
+        talk.conversation.turns.update(state=state, thoughts=thoughts)
+        shown[state] = get(client, talk.conversation, "transcript")
+    assert "<strong>Stopped</strong>" in shown["stopped"]
+    assert ("Stopped by you" in shown["stopped"]) == kept
+    assert "Interrupted: the server was restarted." in shown["interrupted"]
+    for html in shown.values():
+        assert ("is kept" in html) == kept
+        assert ('class="reason"' in html) == (kept or html is shown["interrupted"])

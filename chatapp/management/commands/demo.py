@@ -149,7 +149,9 @@ class Command(BaseCommand):
             await self.folded(await conversation.summaries.alatest("version"))
         await self.sent(turn)
         reply = await turn.messages.filter(role="assistant").alast()
-        answer = reply.content if reply else state_reason(turn.state, turn.error_code, "")
+        answer = (
+            reply.content if reply else state_reason(turn.state, turn.error_code, "", kept=False)
+        )
         self.line("=>", answer, self.style.SUCCESS)
 
     async def folded(self, summary: Summary) -> None:
