@@ -3,12 +3,13 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from memory.models import Conversation
+from memory.models import Conversation, Turn
 
 
 def conversations_of(user: Any) -> QuerySet[Conversation]:
@@ -16,6 +17,13 @@ def conversations_of(user: Any) -> QuerySet[Conversation]:
     if not getattr(user, "is_authenticated", False):
         return Conversation.objects.none()
     return Conversation.objects.filter(owner=user)
+
+
+def with_turn_count(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Conversations with the number of their turns, without replaced ones, as `turn_count`."""
+    turns = Turn.objects.filter(conversation=OuterRef("pk"), active=True).order_by()
+    counts = turns.values("conversation").annotate(turn_count=Count("pk")).values("turn_count")
+    return rows.annotate(turn_count=Coalesce(Subquery(counts), 0))
 
 
 def conversation_for(user: Any, conversation_id: UUID) -> Conversation:

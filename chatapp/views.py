@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chatapp import frames, inspector, runner
-from chatapp.access import conversation_for, conversations_of, own_address
+from chatapp.access import conversation_for, conversations_of, own_address, with_turn_count
 from chatapp.context import THEME_COOKIE, THEMES
 from chatapp.events import MemoryChanged, TitleChanged, broadcast
 from chatapp.forms import SettingsForm
@@ -118,10 +118,9 @@ def _list(request: HttpRequest) -> dict[str, Any]:
     if query:
         said = Message.objects.filter(conversation=OuterRef("pk"), content__icontains=query)
         rows = rows.filter(Q(title__icontains=query) | Exists(said))
-    listed = list(rows[:LISTED])
+    listed = list(with_turn_count(rows)[:LISTED])
     for row in listed:
         row.policy_name = policy_name(row)  # type: ignore[attr-defined]
-        row.turn_count = row.next_turn - 1  # type: ignore[attr-defined]
     return {"conversations": listed, "query": query}
 
 

@@ -76,8 +76,8 @@ def state_reason(state: str, code: str, detail: str, *, kept: bool) -> str:
         "repeated-calls": _("The model repeated a call that had failed, again and again."),
     }
     if state == TurnState.LENGTH and code in limits:
-        kept = _("What the tools gave is kept; Continue goes on from there.")
-        return f"{limits[code]} {kept}"
+        more = _("What the tools gave is kept; Continue goes on from there.")
+        return f"{limits[code]} {more}"
     if not kept and state == TurnState.INTERRUPTED:
         return _("Interrupted: the server was restarted.")
     words = {

@@ -201,3 +201,24 @@ def test_a_stopped_turn_says_that_something_is_kept_only_where_it_is(
     for html in shown.values():
         assert ("is kept" in html) == kept
         assert ('class="reason"' in html) == (kept or html is shown["interrupted"])
+
+
+def test_the_list_counts_turns_without_replaced_ones_in_a_constant_number_of_queries(
+    client: Client, django_assert_max_num_queries: Any
+) -> None:
+    def listed() -> str:
+        return client.get(reverse("conversation_list")).text
+
+    talk = Talk({"preset": "hybrid"})
+    client.force_login(talk.conversation.owner)
+    talk.run("hi")
+    talk.run("hello")
+    talk.again()
+    with django_assert_max_num_queries(10) as one:
+        assert "2 turns" in listed()
+    for _ in range(3):
+        Talk({"preset": "hybrid"}).run("hi")
+    Talk({"preset": "hybrid"})
+    with django_assert_max_num_queries(10) as several:
+        assert [int(count) for count in re.findall(r"(\d+) turn", listed())] == [0, 1, 1, 1, 2]
+    assert len(one) == len(several)
