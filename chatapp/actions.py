@@ -159,7 +159,10 @@ async def memory_reset(request: HttpRequest, conversation_id: UUID) -> HttpRespo
     except versions.TurnRunning:
         words = _("The running turn could not be stopped; nothing was reset. Try again.")
         return HttpResponse(words, status=409, content_type="text/plain; charset=utf-8")
-    return await _changed(request, found, event)
+    note = (
+        "" if event else _("There is nothing to reset: nothing was said since the context began.")
+    )
+    return await _changed(request, found, event, note=note)
 
 
 @require_POST

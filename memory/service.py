@@ -160,8 +160,9 @@ def wants_compaction(assembled: Assembled, *, before_request: bool) -> bool:
     return assembled.policy.when == now or (before_request and plan.trigger == "budget")
 
 
-def reset(*, conversation_id: UUID) -> MemoryEvent:
-    """Let the context start anew. Raises versions.TurnRunning while a turn is running."""
+def reset(*, conversation_id: UUID) -> MemoryEvent | None:
+    """Let the context start anew; None if there is nothing to reset. Raises versions.TurnRunning
+    while a turn is running."""
     return versions.reset(conversation_id=conversation_id)
 
 

@@ -242,11 +242,14 @@ def last_failure(*, conversation_id: UUID, trigger: str) -> int | None:
 
 
 @transaction.atomic
-def reset(*, conversation_id: UUID) -> MemoryEvent:
-    """Let the context start anew after everything said so far. Raises TurnRunning."""
+def reset(*, conversation_id: UUID) -> MemoryEvent | None:
+    """Let the context start anew after everything said so far; None if nothing was said since it
+    began. Raises TurnRunning."""
     conversation = locked(conversation_id)
     if conversation.turns.filter(state=TurnState.RUNNING).exists():
         raise TurnRunning
+    if conversation.context_start == conversation.next_position:
+        return None
     before = state_of(conversation)
     conversation.context_start = conversation.next_position
     return _record(conversation, MemoryEvent.Kind.RESET, before)

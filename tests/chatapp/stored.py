@@ -11,7 +11,7 @@ from memory.core.messages import Message, ToolCall
 from memory.core.tokens import message_tokens
 from memory.core.wire import body_hash
 from memory.encodings import counter_for
-from memory.models import Conversation, Request, Summary, Turn, TurnState
+from memory.models import Conversation, MemoryEvent, Request, Summary, Turn, TurnState
 from memory.rows import Written, append
 
 
@@ -136,8 +136,8 @@ class Talk:
         if last is not None:
             self.run(None, replaces=last.number)
 
-    def reset(self) -> None:
-        service.reset(conversation_id=self.conversation.pk)
+    def reset(self) -> MemoryEvent | None:
+        return service.reset(conversation_id=self.conversation.pk)
 
     def undo(self) -> None:
         service.undo(conversation_id=self.conversation.pk)

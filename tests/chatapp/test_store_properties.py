@@ -97,9 +97,7 @@ def test_undo_gives_exactly_the_previous_window(
         for name, value in acts:
             act(talk, name, value)
         before = talk.body()
-        if last == "reset":
-            talk.reset()
-        if last == "reset" or talk.fold(2):
+        if talk.reset() if last == "reset" else talk.fold(2):
             talk.undo()
         assert talk.body() == before
         transaction.set_rollback(True)
