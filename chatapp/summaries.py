@@ -15,7 +15,7 @@ from memory.core.carrying import Candidate, same
 from memory.core.diff import word_diff
 from memory.core.literals import Literal, spans
 from memory.core.text import shorten
-from memory.models import Conversation, Message, Summary
+from memory.models import Conversation, Message, Summary, TurnState
 from memory.service import budget_of
 
 # The newest versions that the tab lists; older ones are reached by their number.
@@ -76,15 +76,22 @@ def _rule(conversation: Conversation, active: Summary | None) -> dict[str, Any]:
     budget = budget_of(conversation, target_of(conversation))
     start = max(conversation.context_start, active.last_position + 1 if active else 0)
     waiting = conversation.messages.filter(active=True, position__gte=start)
-    if policy.counting == "exchange":
-        waiting = waiting.filter(counts=True)
+    everything, counted = waiting.count(), waiting.filter(counts=True).count()
     return {
         "older": policy.older,
-        "waiting": waiting.count(),
+        "waiting": counted if policy.counting == "exchange" else everything,
+        "without_steps": policy.counting == "exchange" and counted < everything,
+        "held": _held(conversation),
         "triggers": triggers(policy, budget),
         "when": policy.when,
         "limit": budget.usable // 2,
     }
+
+
+def _held(conversation: Conversation) -> int:
+    """How many turns must end before the policy folds again by itself."""
+    running = conversation.turns.filter(state=TurnState.RUNNING).exists()
+    return max(0, conversation.hold_turn - conversation.next_turn + running)
 
 
 def _row(row: Summary, active: Summary | None) -> dict[str, Any]:

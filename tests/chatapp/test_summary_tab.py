@@ -12,7 +12,8 @@ from chatapp.summaries import summary_tab
 from memory import service, versions
 from memory.core.carrying import Carried
 from memory.models import Conversation, Summary
-from tests.chatapp.helpers import fill, fold
+from tests.chatapp.helpers import fill, fold, get
+from tests.chatapp.stored import Talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,6 +62,45 @@ def test_without_a_summary_the_tab_says_when_the_first_one_comes(
         html = client.get(reverse("panel_summary", args=[other.pk])).text
         assert words in html
         assert "The next one is written" not in html
+
+
+def test_after_a_restore_the_tab_says_that_folding_waits_for_one_more_turn(client: Client) -> None:
+    talk = Talk({"preset": "hybrid", "max_messages": 4, "keep_messages": 2})
+    client.force_login(talk.conversation.owner)
+    for _ in range(4):
+        talk.run("hi")
+    talk.fold(2)
+    talk.fold(4)
+    service.restore_summary(
+        conversation_id=talk.conversation.pk, version=1, author=talk.conversation.owner
+    )
+
+    def rule() -> str:
+        return " ".join(get(client, talk.conversation, "panel_summary").split())
+
+    waits = "Folding waits until 1 more turn has ended, unless the request would not fit."
+    assert waits in rule()
+    assert "The next one is written" not in rule()
+    assert "Now 6 messages wait." in rule()
+    talk.run("hi")
+    turn = talk.conversation.turns.latest("number")
+    turn.state = "running"
+    turn.save()
+    assert waits in rule()
+    turn.state = "complete"
+    turn.save()
+    assert "Folding waits" not in rule()
+    assert "The next one is written before the request that brings more than 4" in rule()
+
+
+def test_steps_with_tools_that_a_policy_does_not_count_are_named(client: Client) -> None:
+    words = []
+    for policy in ({"preset": "hybrid"}, {"preset": "hybrid", "counting": "all"}):
+        talk = Talk(policy)
+        client.force_login(talk.conversation.owner)
+        talk.run("hi", results=("a row", "another"))
+        words.append(re.findall(r"Now [^.]+\.", get(client, talk.conversation, "panel_summary")))
+    assert words == [["Now 2 messages without tool steps wait."], ["Now 5 messages wait."]]
 
 
 def test_the_tab_lists_versions_and_opens_the_active_one(folded: Conversation) -> None:
