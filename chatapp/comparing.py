@@ -12,7 +12,7 @@ from memory.core.presets import PRESETS
 from memory.encodings import counter_for
 from memory.lab import Replay, replay
 from memory.models import Conversation
-from memory.service import budget_of
+from memory.service import budget_of, schemas_tokens
 from memory.summarizer import Ladder
 
 # The newest messages that are replayed, and their tokens: more would hold up the page and, while it
@@ -50,6 +50,9 @@ def comparison(conversation: Conversation) -> dict[str, Any]:
                     complete=provider.completer(DEMO_MODEL),
                     ladder=Ladder(tries=1),
                     room=min(DEMO_WINDOW, budget.counted),
+                    tools=schemas_tokens(target.options.get("tools"), counter),
+                    note=target.note,
+                    keep_tools=target.keep_tools,
                 )
                 for name, preset in PRESETS.items()
             ]

@@ -6,8 +6,8 @@ are not renewed, and the file of an offloading policy is only named.
 """
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -116,14 +116,21 @@ async def replay(
     ladder: Ladder | None = None,
     fallback: Complete | None = None,
     room: int | None = None,
+    tools: int = 0,
+    note: str = "",
+    keep_tools: Collection[str] = (),
 ) -> Replay:
     """Walk through a transcript, whose messages have positions from 1, turns and tokens.
 
     One request is made before each message of the assistant's that answers a user. `room` is what
-    the summariser's request may hold, in tokens (default: the window).
+    the summariser's request may hold, in tokens (default: the window). `tools`, `note` and
+    `keep_tools` are as in a Context.
     """
     started = time.perf_counter()
-    run = _Run(system_prompt, policy, budget, counter, room or budget.window, ladder or Ladder())
+    empty = Context(
+        system_prompt, None, (), (), policy, budget, counter, keep_tools, tools=tools, note=note
+    )
+    run = _Run(empty, room or budget.window, ladder or Ladder())
     run.asks = run.counting(complete), run.counting(fallback) if fallback else None
     for turn, groups in groupby(group(messages), key=lambda one: one.turn):
         await run.take(turn, tuple(groups))
@@ -140,10 +147,7 @@ async def replay(
 class _Run:
     """The memory while a transcript is replayed, and what was noted so far."""
 
-    system_prompt: str
-    policy: Policy
-    budget: Budget
-    counter: Counter
+    empty: Context
     room: int
     ladder: Ladder
     asks: tuple[Complete, Complete | None] | None = None
@@ -165,9 +169,9 @@ class _Run:
 
         async def counted(request: Sequence[dict[str, str]], limit: int) -> Completion:
             self.calls += 1
-            self.summary_input += sum(self.counter.count(part["content"]) for part in request)
+            self.summary_input += sum(self.empty.counter.count(part["content"]) for part in request)
             answer = await complete(request, limit)
-            self.summary_output += self.counter.count(answer.text)
+            self.summary_output += self.empty.counter.count(answer.text)
             return answer
 
         return counted
@@ -194,7 +198,7 @@ class _Run:
         """The turn has its reply; what comes next is the next turn."""
         self.prior, self.current, self.turn = self.prior + self.current, (), self.turn + 1
         decided = self._plan(self._context())
-        if decided.action == "fold" and self.policy.when == "after_reply":
+        if decided.action == "fold" and self.empty.policy.when == "after_reply":
             await self._fold(decided)
 
     async def next_window(self) -> Window:
@@ -202,7 +206,7 @@ class _Run:
         Raises WindowTooSmall."""
         context = self._context()
         decided = self._plan(context)
-        due = self.policy.when == "before_request" or decided.trigger == "budget"
+        due = self.empty.policy.when == "before_request" or decided.trigger == "budget"
         if self.current and decided.action == "fold" and due:
             await self._fold(decided)
             context = self._context()
@@ -214,8 +218,7 @@ class _Run:
         return window
 
     def _context(self) -> Context:
-        parts = self.summary, self.prior, self.current
-        return Context(self.system_prompt, *parts, self.policy, self.budget, self.counter)
+        return replace(self.empty, summary=self.summary, prior=self.prior, current=self.current)
 
     def _plan(self, context: Context) -> Plan:
         return context.plan(hold=self.hold_turn > self.turn)
@@ -236,7 +239,7 @@ class _Run:
             self.hold_turn = self.turn + RETRY_TURNS + bool(self.current)
             return
         version = self.summary.version + 1 if self.summary else 1
-        carried, file = folded.carried, FILE if self.policy.offload else ""
+        carried, file = folded.carried, FILE if self.empty.policy.offload else ""
         self.summary = SummaryPart(
             folded.written.text, version, folded.first, folded.last, carried.candidates,
             carried.fitting, folded.unsupported, file, self.turn - 1,
@@ -263,7 +266,7 @@ class _Run:
         text = "\n".join(map(source_text, parts))
         whole, folded = shares(messages, text, self.summary.last if self.summary else 0)
         return Replay(
-            policy=self.policy,
+            policy=self.empty.policy,
             final=final,
             wire=tuple(to_wire(parts)[0]),
             too_small=too_small,

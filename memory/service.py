@@ -103,7 +103,7 @@ def assemble(
         budget=budget_of(conversation, target),
         counter=counter,
         keep_tools=target.keep_tools,
-        tools=_schemas_tokens(target.options.get("tools"), counter),
+        tools=schemas_tokens(target.options.get("tools"), counter),
         note=target.note,
     )
     turn = conversation.next_turn - 1 if loaded.current else conversation.next_turn
@@ -130,7 +130,7 @@ def _planned(context: Context, *, force: bool, hold: bool) -> tuple[Plan, Window
         return plan, error
 
 
-def _schemas_tokens(schemas: Any, counter: Counter) -> int:
+def schemas_tokens(schemas: Any, counter: Counter) -> int:
     """What the tools of a request cost in tokens: chat templates write them out as JSON, with some
     words around it."""
     if not schemas:

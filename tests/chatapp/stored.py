@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
-from chatapp.provider import target_for
+from chatapp.provider import target_for, target_of
 from memory import service, snapshots, store, versions
 from memory.core.messages import Message, ToolCall
 from memory.core.tokens import message_tokens
@@ -32,7 +32,8 @@ class Talk:
         return Conversation.objects.get(pk=self.conversation.pk)
 
     def assembled(self) -> service.Assembled:
-        return service.assemble(conversation_id=self.conversation.pk, target=target_for(""))
+        target = target_of(self.fresh())
+        return service.assemble(conversation_id=self.conversation.pk, target=target)
 
     def body(self) -> Any:
         return self.assembled().body
@@ -96,7 +97,7 @@ class Talk:
             conversation_id=self.conversation.pk,
             turn=turn,
             window=now.window,
-            options=dict(target_for("").options),
+            options=dict(target_of(self.fresh()).options),
             policy=now.policy,
             encoding=now.counter.name,
         )

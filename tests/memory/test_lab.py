@@ -82,6 +82,14 @@ async def test_without_a_system_prompt_there_is_no_system_message() -> None:
     assert contents(done) == ["q1 q1 q1", "a1 a1 a1"]
 
 
+async def test_tools_and_what_is_told_of_them_cost_in_every_request() -> None:
+    done = await replayed(history(2), tools=100, note="call them")
+    # "call them" costs 7 as the system prompt does, each request has 107 more.
+    assert (done.input_tokens, done.largest) == (10 + 16 + 2 * 107, 16 + 107)
+    assert contents(done)[0] == "be brief\n\ncall them"
+    assert done.problems == ()
+
+
 # Compaction
 
 
