@@ -4,7 +4,7 @@ Under `hybrid` the number comes back out of the summary or a carried literal; un
 of six messages it is gone.
 """
 
-import asyncio
+from asyncio import sleep
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -68,7 +68,10 @@ def questions(language: str) -> Sequence[str]:
 async def play(runner: Runner, conversation: Conversation, texts: Sequence[str]) -> None:
     """Say these texts one after the other, as long as each turn is complete and nobody else says
     anything."""
+    rows = Conversation.objects.filter(pk=conversation.pk).values_list("next_turn", flat=True)
     for number, text in enumerate(texts, 1):
+        if await rows.afirst() != conversation.next_turn + number - 1:
+            return  # another turn came and went in the pause
         try:
             turn, _new = await runner.start_turn(
                 conversation_id=conversation.pk,
@@ -82,4 +85,4 @@ async def play(runner: Runner, conversation: Conversation, texts: Sequence[str])
         ended = await Turn.objects.filter(pk=turn.pk).afirst()
         if ended is None or ended.state != TurnState.COMPLETE:
             return
-        await asyncio.sleep(PAUSE)
+        await sleep(PAUSE)

@@ -102,3 +102,20 @@ async def test_the_demo_ends_where_somebody_else_speaks(
     await refund.play(runner, conversation, ("a", "b", "c"))
     states = [turn.state async for turn in Turn.objects.order_by("number")]
     assert states == ["complete", "failed"]
+
+
+async def test_the_demo_ends_where_somebody_spoke_in_the_pause(
+    runner: Any, scripted: Any, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pause(_seconds: float) -> None:
+        """Another turn begins and ends meanwhile."""
+        turn, _new = await runner.start_turn(
+            conversation_id=conversation.pk, model="", client_id="mine", text="My name is Bob"
+        )
+        await runner.wait(turn)
+
+    scripted.replies = ["one", "Hello Bob", "two"]
+    monkeypatch.setattr(refund, "sleep", pause)
+    await refund.play(runner, conversation, ("a", "b"))
+    said = [one.content async for one in Message.objects.filter(role="user").order_by("position")]
+    assert said == ["a", "My name is Bob"]
