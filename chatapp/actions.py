@@ -21,6 +21,7 @@ from chatapp import agent, frames, refund, runner
 from chatapp.access import conversation_for
 from chatapp.events import MemoryChanged, broadcast
 from chatapp.provider import target_of
+from chatapp.tools.shop import LEDGER
 from chatapp.views import show_tab, tab_address, tab_named
 from chatapp.words import edit_refused, nothing_folded, start_refused
 from memory import service, store, versions
@@ -228,9 +229,17 @@ async def conversation_fork(
     found = await _own(request, conversation_id)
     title = _("%(title)s (fork)") % {"title": found.title}
     copy = await _of_conversation(
-        fork, conversation_id=found.pk, position=position, title=title[:200]
+        _forked, conversation_id=found.pk, position=position, title=title[:200]
     )
     return redirect("conversation", copy.pk)
+
+
+def _forked(*, conversation_id: UUID, position: int, title: str) -> Conversation:
+    """The fork, whose shop knows what was done there so far."""
+    copy = fork(conversation_id=conversation_id, position=position, title=title)
+    told = "\n".join(copy.messages.values_list("content", flat=True))
+    LEDGER.copy(conversation_id, copy.pk, told)
+    return copy
 
 
 async def _changed(

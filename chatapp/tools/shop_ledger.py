@@ -104,9 +104,26 @@ class Ledger:
         with self._lock:
             book = self._books.setdefault(context.conversation_id, Book(context.now().date()))
             self._books.move_to_end(context.conversation_id)
-            while len(self._books) > self._most:
-                self._books.popitem(last=False)
+            self._forget()
             yield book
+
+    def copy(self, source: UUID, copy: UUID, told: str) -> None:
+        """Give a fork what its messages (`told`) tell of the dealings of the conversation that it
+        was made of."""
+        with self._lock:
+            if source not in self._books:
+                return
+            book = self._books[source]
+            self._books[copy] = Book(
+                book.opened,
+                {order: one for order, one in book.refunds.items() if one.number in told},
+                {number: one for number, one in book.placed.items() if number in told},
+            )
+            self._forget()
+
+    def _forget(self) -> None:
+        while len(self._books) > self._most:
+            self._books.popitem(last=False)
 
     @property
     def books(self) -> Mapping[UUID, Book]:

@@ -76,6 +76,34 @@ def test_an_error_leaves_the_books_open_for_the_next(ledger: Ledger) -> None:
         assert book.order("88231") is not None
 
 
+def test_a_copy_has_what_was_told_and_goes_its_own_way(ledger: Ledger) -> None:
+    day = date(2026, 6, 29)
+    with ledger.open(context(1)) as book:
+        order = book.order("88231")
+        assert order is not None
+        refund = book.refund(order, "broken", day)
+        placed = [book.place("s10pro", 1, day), book.place("s10pro", 1, day)]
+    ledger.copy(uuid.UUID(int=1), uuid.UUID(int=2), f"{refund.number}, order {placed[0].number}")
+    ledger.copy(uuid.UUID(int=1), uuid.UUID(int=3), "nothing was done yet")
+    with ledger.open(context(2)) as copy:
+        assert copy.refunds == {"88231": refund}
+        assert copy.placed == {placed[0].number: placed[0]}
+        copy.refunds.clear()
+    with ledger.open(context(3)) as early:
+        assert (early.refunds, early.placed) == ({}, {})
+    with ledger.open(context(1)) as book:
+        assert (len(book.refunds), len(book.placed)) == (1, 2)
+
+
+def test_a_copy_takes_the_place_of_the_book_used_longest_ago(ledger: Ledger) -> None:
+    for number in (1, 2, 3):
+        with ledger.open(context(number)):
+            pass
+    ledger.copy(uuid.UUID(int=3), uuid.UUID(int=4), "")
+    ledger.copy(uuid.UUID(int=9), uuid.UUID(int=5), "")  # of one that has no book
+    assert [one.int for one in ledger.books] == [2, 3, 4]
+
+
 def test_the_data_fits_together() -> None:
     assert {record.product for record in ORDERS.values()} <= set(PRODUCTS)
     assert {one.successor for one in PRODUCTS.values()} - {""} <= set(PRODUCTS)

@@ -1,13 +1,17 @@
 """What can be done with the last turn, and the fork at any message."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient, Client
 from django.urls import reverse
+from django.utils import timezone
 
 from chatapp import frames
+from chatapp.tools.registry import ToolContext
+from chatapp.tools.shop import LEDGER
 from memory import versions
 from memory.models import Conversation, Message, Turn
 from tests.chatapp.helpers import fill, fold, get, messages_of, say
@@ -133,6 +137,22 @@ def test_a_fork_has_everything_up_to_its_message(
     assert before.status_code == 302
     assert client.post(reverse("conversation_fork", args=[conversation.pk, 77])).status_code == 404
     assert conversation.messages.count() == 10
+
+
+def test_a_forks_shop_knows_what_its_messages_tell(
+    client: Client, user: Any, conversation: Conversation
+) -> None:
+    client.force_login(user)
+    fill(conversation, 4)
+    with LEDGER.open(ToolContext(conversation.pk, "en", timezone.now)) as book:
+        order = book.order("88231")
+        assert order is not None
+        refund = book.refund(order, "broken", book.opened)
+    conversation.messages.filter(position=6).update(content=f"Refund number {refund.number}.")
+    for position, refunds in ((4, {}), (8, {"88231": refund})):
+        address = reverse("conversation_fork", args=[conversation.pk, position])
+        copy = UUID(client.post(address)["Location"].split("/")[2])
+        assert LEDGER.books[copy].refunds == refunds
 
 
 def fill_more(conversation: Conversation) -> None:
