@@ -72,14 +72,19 @@ async def conversation_delete(request: HttpRequest, conversation_id: UUID) -> Ht
 
 
 @require_POST
-async def demo_refund(request: HttpRequest) -> HttpResponse:
-    """A new conversation in which the refund demo plays itself."""
+async def demo_refund(request: HttpRequest, conversation_id: UUID | None = None) -> HttpResponse:
+    """The refund demo plays itself: in the conversation that is shown if that is empty, else in a
+    new one."""
     strategy = request.POST.get("strategy", "hybrid")
     if strategy not in refund.STRATEGIES:
         raise Http404
-    made = await database_sync_to_async(refund.new_conversation)(
-        owner=await request.auser(), strategy=strategy
-    )
+    if conversation_id is None:
+        made = await database_sync_to_async(refund.new_conversation)(
+            owner=await request.auser(), strategy=strategy
+        )
+    else:
+        shown = await _own(request, conversation_id)
+        made = await database_sync_to_async(refund.begin)(shown=shown, strategy=strategy)
     running = runner.get_runner()
     running.spawn(refund.play(running, made, refund.questions(get_language() or "en")))
     return redirect("conversation", made.pk)

@@ -44,20 +44,32 @@ QUESTIONS: Mapping[str, Sequence[str]] = {
         "对了，刚才那个退款编号是多少来着？",
     ),
 }
+TOOLS = ["shop"]
 # The pause between two questions, in seconds: time to look at the panel.
 PAUSE = 1.0
 
 
 def new_conversation(*, owner: Any, strategy: str) -> Conversation:
     """An empty conversation for the demo. Raises KeyError for an unknown strategy."""
-    title = _("Refund demo, %(strategy)s") % {"strategy": strategy}
     return store.create_conversation(
-        owner=owner,
-        policy=STRATEGIES[strategy],
-        system_prompt=_("You are the customer service of a shop. Answer briefly."),
-        title=title,
-        tools=["shop"],
+        owner=owner, policy=STRATEGIES[strategy], tools=TOOLS, **_words(strategy)
     )
+
+
+def begin(*, shown: Conversation, strategy: str) -> Conversation:
+    """The conversation in which the demo plays that is started beside another one: that one where
+    nothing was said or set in it yet, else a new one."""
+    untouched = Conversation.objects.filter(pk=shown.pk, next_turn=1, memory_revision=0, title="")
+    if untouched.update(policy_data=STRATEGIES[strategy], tools=TOOLS, **_words(strategy)):
+        return shown
+    return new_conversation(owner=shown.owner, strategy=strategy)
+
+
+def _words(strategy: str) -> dict[str, str]:
+    return {
+        "system_prompt": _("You are the customer service of a shop. Answer briefly."),
+        "title": _("Refund demo, %(strategy)s") % {"strategy": strategy},
+    }
 
 
 def questions(language: str) -> Sequence[str]:

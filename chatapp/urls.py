@@ -29,6 +29,7 @@ conversation = [
     path("turns/<int:number>/stop/", actions.turn_stop, name="turn_stop"),
     path("turns/<int:number>/retry/", actions.turn_retry, name="turn_retry"),
     path("turns/<int:number>/edit/", actions.turn_edit, name="turn_edit"),
+    path("demo/refund/", actions.demo_refund, name="demo_refund_here"),
     path("memory/reset/", actions.memory_reset, name="memory_reset"),
     path("memory/undo/", actions.memory_undo, name="memory_undo"),
     path("memory/compact/", actions.memory_compact, name="memory_compact"),

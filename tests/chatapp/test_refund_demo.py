@@ -87,6 +87,65 @@ async def test_the_button_plays_the_demo_in_a_new_conversation(
     await made.close()
 
 
+@pytest.fixture
+async def opened(async_client: Any, user: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A page of the user's; no demo plays."""
+    made = runners.Runner(await sync_to_async(Provider)())
+    monkeypatch.setattr(runners, "get_runner", lambda: made)
+
+    async def nothing(*_: Any) -> None:
+        """No turn."""
+
+    monkeypatch.setattr(refund, "play", nothing)
+    await async_client.aforce_login(user)
+    await async_client.post(reverse("conversation_new"))
+    yield async_client
+    await made.settled()
+    await made.close()
+
+
+async def begun(client: Any, conversation: Conversation) -> Any:
+    """The conversation that the demo of a page begins in."""
+    address = reverse("demo_refund_here", args=[conversation.pk])
+    response = await client.post(address, {"strategy": "window"})
+    assert response.status_code == 302
+    return response.url.split("/")[2]
+
+
+async def test_the_demo_begins_in_the_conversation_that_is_shown_while_it_is_empty(
+    opened: Any,
+) -> None:
+    shown = await Conversation.objects.aget()
+    assert await begun(opened, shown) == str(shown.pk)
+    now = await Conversation.objects.aget()
+    assert now.policy_data == refund.STRATEGIES["window"]
+    assert (now.tools, now.title) == (["shop"], "Refund demo, window")
+    assert now.system_prompt != shown.system_prompt
+    # It is the demo's now, whether its first question came already or not.
+    assert await begun(opened, now) != str(shown.pk)
+
+
+@pytest.mark.parametrize("changed", [{"next_turn": 2}, {"memory_revision": 1}, {"title": "Mine"}])
+async def test_a_conversation_in_which_something_was_said_or_set_stays_as_it_is(
+    opened: Any, changed: dict[str, Any]
+) -> None:
+    shown = await Conversation.objects.aget()
+    await Conversation.objects.aupdate(**changed)
+    assert await begun(opened, shown) != str(shown.pk)
+    kept = await Conversation.objects.aget(pk=shown.pk)
+    assert (kept.tools, kept.policy_data) == (shown.tools, shown.policy_data)
+
+
+async def test_a_page_begins_the_demo_where_it_is(opened: Any) -> None:
+    shown = await Conversation.objects.aget()
+    here = f'action="{reverse("demo_refund_here", args=[shown.pk])}"'
+    page = await opened.get(reverse("conversation", args=[shown.pk]))
+    assert page.content.decode().count(here) == 2
+    await Conversation.objects.all().adelete()
+    home = await opened.get(reverse("home"))
+    assert f'action="{reverse("demo_refund")}"' in home.content.decode()
+
+
 async def test_an_unknown_strategy_is_no_page(async_client: Any, user: Any) -> None:
     await async_client.aforce_login(user)
     response = await async_client.post(reverse("demo_refund"), {"strategy": "magic"})
