@@ -60,6 +60,8 @@ def _reason(row: MemoryEvent) -> str:
         return words.undo_label(row.undoes) if row.undoes else ""
     if row.kind == MemoryEvent.Kind.TURN_REPLACED:
         return _("Turn %(number)s") % {"number": row.detail["turn"]}
+    if row.kind == MemoryEvent.Kind.FORK:
+        return _("of “%(title)s”") % {"title": row.detail["title"]}
     reasons = {
         "messages": _("too many messages"),
         "turns": _("too many turns"),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from chatapp import folds, words
@@ -212,13 +213,15 @@ def _with_lines(
 ) -> list[dict[str, Any]]:
     """The turns with the lines of resets and of the fold between them, where they happened."""
     undoable = versions.last_undoable(conversation)
+    # A fork inherits the last reset of its original.
+    inherited = Q(kind=MemoryEvent.Kind.FORK, after__context_start__gt=1)
     lines = [
-        (event.at_position, {"type": "reset", "undo": event == undoable})
+        (event.after["context_start"], {"type": "reset", "undo": event == undoable})
         for event in conversation.memory_events.filter(
-            kind=MemoryEvent.Kind.RESET,
+            Q(kind=MemoryEvent.Kind.RESET) | inherited,
             undone_by__isnull=True,
-            at_position__gte=start,
-            at_position__lte=end,
+            after__context_start__gte=start,
+            after__context_start__lte=end,
         )
     ]
     summary = conversation.active_summary()

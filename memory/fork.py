@@ -4,7 +4,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from memory.models import Blob, Conversation, Turn
+from memory import versions
+from memory.models import Blob, Conversation, MemoryEvent, Summary, Turn
 from memory.rows import locked
 
 
@@ -14,8 +15,8 @@ def fork(*, conversation_id: UUID, position: int, title: str) -> Conversation:
 
     Positions stay, so that the newest standing summary that ends before the cut still covers what
     it covered. Turns that end later are cut there and count as complete. Requests and events are
-    not copied: nothing was sent in the new conversation yet. Raises Message.DoesNotExist where no
-    active message has this position.
+    not copied: nothing was sent in the new conversation yet, and one event says what it inherited.
+    Raises Message.DoesNotExist where no active message has this position.
     """
     source = locked(conversation_id)
     source.messages.get(position=position, active=True)
@@ -59,11 +60,17 @@ def fork(*, conversation_id: UUID, position: int, title: str) -> Conversation:
     for blob in Blob.objects.filter(conversation=source, sha256__in=wholes - {None}):
         blob.pk, blob.conversation = None, copy
         blob.save(force_insert=True)
-    _copy_summary(source, copy, position)
+    versions.record(
+        copy,
+        MemoryEvent.Kind.FORK,
+        {"summary": None, "context_start": 1},
+        detail={"title": source.title},
+        summary=_copy_summary(source, copy, position),
+    )
     return copy
 
 
-def _copy_summary(source: Conversation, copy: Conversation, position: int) -> None:
+def _copy_summary(source: Conversation, copy: Conversation, position: int) -> Summary | None:
     standing = source.summaries.filter(
         undone=False,
         valid=True,
@@ -76,3 +83,4 @@ def _copy_summary(source: Conversation, copy: Conversation, position: int) -> No
         newest.file = ""  # the original's, which goes with the original
         newest._state.adding = True
         newest.save(force_insert=True)
+    return newest

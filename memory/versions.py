@@ -66,7 +66,7 @@ def _next_version(conversation: Conversation) -> int:
     return int(newest) + 1
 
 
-def _record(
+def record(
     conversation: Conversation, kind: str, before: dict[str, Any], **more: Any
 ) -> MemoryEvent:
     """Append an event and raise the revision, in the caller's transaction."""
@@ -117,7 +117,7 @@ def commit_summary(
         file=draft.file,
     )
     detail = {"trigger": draft.trigger, "failures": list(draft.failures), "base": draft.base}
-    event = _record(
+    event = record(
         conversation, MemoryEvent.Kind.COMPACTION, before, detail=detail, summary=summary
     )
     return summary, event
@@ -174,7 +174,7 @@ def derive_summary(
         # What the older version does not cover would be folded again at once.
         conversation.hold_turn = max(conversation.hold_turn, conversation.next_turn + 1)
     kind = MemoryEvent.Kind.RESTORE if restore else MemoryEvent.Kind.EDIT
-    return _record(conversation, kind, before, detail={"version": version}, summary=summary)
+    return record(conversation, kind, before, detail={"version": version}, summary=summary)
 
 
 @transaction.atomic
@@ -201,7 +201,7 @@ def change_settings(
         setattr(conversation, name, value)
     conversation.save(update_fields=list(differ))
     kind = MemoryEvent.Kind.SETTINGS
-    return _record(conversation, kind, state_of(conversation), detail=detail)
+    return record(conversation, kind, state_of(conversation), detail=detail)
 
 
 @transaction.atomic
@@ -226,7 +226,7 @@ def record_failure(
     detail = {"trigger": trigger, "failures": list(failures), "turn": turn}
     detail |= {"usage": dict(usage)} if usage else {}
     kind = MemoryEvent.Kind.COMPACTION_FAILED
-    return _record(conversation, kind, state_of(conversation), detail=detail)
+    return record(conversation, kind, state_of(conversation), detail=detail)
 
 
 def last_failure(*, conversation_id: UUID, trigger: str) -> int | None:
@@ -252,7 +252,7 @@ def reset(*, conversation_id: UUID) -> MemoryEvent | None:
         return None
     before = state_of(conversation)
     conversation.context_start = conversation.next_position
-    return _record(conversation, MemoryEvent.Kind.RESET, before)
+    return record(conversation, MemoryEvent.Kind.RESET, before)
 
 
 def last_undoable(conversation: Conversation) -> MemoryEvent | None:
@@ -281,4 +281,4 @@ def undo(*, conversation_id: UUID) -> MemoryEvent | None:
         event.summary.save(update_fields=["undone"])
     conversation.hold_turn = max(conversation.hold_turn, conversation.next_turn + 1)
     detail = {"kind": event.kind, "version": event.summary.version if event.summary else None}
-    return _record(conversation, MemoryEvent.Kind.UNDO, before, undoes=event, detail=detail)
+    return record(conversation, MemoryEvent.Kind.UNDO, before, undoes=event, detail=detail)

@@ -96,6 +96,7 @@ class MemoryEvent(models.Model):
         SETTINGS = "settings", _("settings changed")
         UNDO = "undo", _("undo")
         TURN_REPLACED = "turn_replaced", _("turn replaced")
+        FORK = "fork", _("fork")
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="memory_events"
