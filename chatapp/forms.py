@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -146,7 +147,7 @@ class SettingsForm(forms.Form):
             budget_for(window, values["reply_reserve"])
         except ValueError:
             words = _("The reply must leave room in the window: at most %(most)s.")
-            self.add_error("reply_reserve", words % {"most": f"{window - 1:,}"})
+            self.add_error("reply_reserve", words % {"most": number_format(window - 1)})
 
     def _check_policy(self, values: dict[str, Any]) -> None:
         preset = PRESETS[values["preset"]]

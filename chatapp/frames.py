@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from chatapp.events import Refused
@@ -87,7 +88,7 @@ def message_text(value: Any, frame_id: str = "") -> str:
         raise BadFrame("bad-field", _("The field “text” must be a string."), frame_id)
     if len(value) > MAX_TEXT:
         words = _("The message has %(length)s characters; at most %(limit)s are possible.")
-        words %= {"length": f"{len(value):,}", "limit": f"{MAX_TEXT:,}"}
+        words %= {"length": number_format(len(value)), "limit": number_format(MAX_TEXT)}
         raise BadFrame("too-long", words, frame_id)
     text = clean(value)
     if is_blank(text):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django import forms
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -171,6 +172,8 @@ def in_words(data: Mapping[str, Any]) -> str:
             if name in CHOICES:
                 key = str(int(value)) if isinstance(value, bool) else value
                 words = dict(CHOICES[name]).get(key, value)
+            elif isinstance(words, int):
+                words = number_format(words)
             parts.append(f"{FIELDS[name]().label} {words}")
     return " · ".join(parts)
 

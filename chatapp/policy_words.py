@@ -1,5 +1,6 @@
 """What a policy does, and why a part of a request is in it, in the user's language."""
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -21,7 +22,7 @@ def policy_text(policy: Policy, budget: Budget) -> str:
                 "The last %(keep)s messages are sent, up to %(tokens)s tokens; older ones are left "
                 "out."
             )
-        tokens = f"{token_trigger(policy, budget) or budget.usable:,}"
+        tokens = number_format(token_trigger(policy, budget) or budget.usable)
         return text % {"keep": policy.keep_messages, "tokens": tokens}
     text = _("With %(triggers)s, older messages are folded into a summary; %(kept)s.")
     text %= {"triggers": triggers(policy, budget), "kept": _kept(policy, budget)}
@@ -46,7 +47,7 @@ def triggers(policy: Policy, budget: Budget) -> str:
         )
         parts.append(text % {"count": policy.every_turns})
     tokens = budget.usable if rules.tokens is None else rules.tokens
-    parts.append(_("more than %(count)s tokens") % {"count": f"{tokens:,}"})
+    parts.append(_("more than %(count)s tokens") % {"count": number_format(tokens)})
     return _(" or ").join(parts)
 
 
@@ -61,12 +62,12 @@ def _kept(policy: Policy, budget: Budget) -> str:
         )
         return text % {"count": policy.fold_turns}
     if rules.keep is not None:
-        text = _("the newest stay, up to %(count)s tokens") % {"count": f"{rules.keep:,}"}
+        text = _("the newest stay, up to %(count)s tokens") % {"count": number_format(rules.keep)}
     elif rules.keep_messages is not None:
         text = _("the last %(count)s stay") % {"count": rules.keep_messages}
     else:
         target = int(rules.target or budget.usable)
-        text = _("the newest stay, %(count)s tokens in all") % {"count": f"{target:,}"}
+        text = _("the newest stay, %(count)s tokens in all") % {"count": number_format(target)}
     if policy.keep_turns:
         more = _("and at least %(count)s turns where they fit")
         text += " " + more % {"count": policy.keep_turns}
@@ -120,7 +121,9 @@ def segment_reason(segment: Segment, policy: Policy) -> str:
     elif segment.made:
         text += " · " + _("made up: the call has no result")
     if segment.whole:
-        text += " · " + _("shortened from %(tokens)s tokens") % {"tokens": f"{segment.whole:,}"}
+        text += " · " + _("shortened from %(tokens)s tokens") % {
+            "tokens": number_format(segment.whole)
+        }
     return text
 
 

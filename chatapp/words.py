@@ -1,5 +1,6 @@
 """The codes of the memory and the provider, in the user's language."""
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -11,7 +12,6 @@ from memory.models import Conversation, MemoryEvent, TurnState
 
 def turn_error(code: str, detail: str) -> str:
     """Why a turn ended, in plain words and with what to do."""
-    numbers = dict(zip(("tokens", "usable"), detail.split("/"), strict=False))
     words = {
         "connect": _("The model's server cannot be reached. Is it running?"),
         "timeout": _("The model's server took too long to answer."),
@@ -35,8 +35,12 @@ def turn_error(code: str, detail: str) -> str:
         ),
     }
     text = words.get(code, "")
-    if len(numbers) == 2:
-        text += " " + _("(%(tokens)s tokens, %(usable)s are usable)") % numbers
+    tokens, _slash, usable = detail.partition("/")
+    if usable and code.startswith("window-"):
+        text += " " + _("(%(tokens)s tokens, %(usable)s are usable)") % {
+            "tokens": number_format(tokens),
+            "usable": number_format(usable),
+        }
     elif detail and text:
         text += f" ({detail})"
     return text
