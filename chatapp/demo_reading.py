@@ -130,6 +130,8 @@ LABEL = re.compile(
 REFUND_NUMBER = re.compile(r"RF\d{6,}")
 AFTER = re.compile(rf"\s*(?:is|was|是|为)\s*(?:my|the|your|我的|你的)?\s*({LABEL.pattern})", re.I)
 CONTEXT = re.compile(r"(?:(?:[A-Za-z']+ ){0,2}[A-Za-z']+|[㐀-鿿]{1,6})\W*$")
+# Tokens of their own: up to three digits, a space before them, the letters of codes, and signs.
+SINGLE = re.compile(r"\d{1,3}|\s(?=\d)|[A-Z](?=[A-Z\d-])|[^\w\s\u2e80-\U0010ffff]")
 LITERALS_PER_TEXT = 12  # a text full of numbers must not push out everything else
 
 
@@ -148,9 +150,10 @@ def is_chinese(text: str) -> bool:
 
 
 def approx_tokens(text: str) -> int:
-    """An upper estimate of the tokens of a text: 2.5 Latin characters or one Chinese a token."""
-    weights = (0.4 if ord(char) < 0x2E80 else 1 if ord(char) < 0x10000 else 3 for char in text)
-    return math.ceil(sum(weights))
+    """An upper estimate of the tokens of a text: 2.5 Latin letters or one Chinese a token."""
+    rest, single = SINGLE.subn("", text)
+    weights = (0.4 if ord(char) < 0x2E80 else 1 if ord(char) < 0x10000 else 3 for char in rest)
+    return math.ceil(single + sum(weights))
 
 
 def clip(text: str, width: int) -> str:
@@ -171,7 +174,8 @@ def sentences(text: str) -> list[str]:
 def clauses(sentence: str) -> list[str]:
     """The clauses of a sentence; one that a tag question follows ("..., right?") is a question."""
     verb = "I|I'm|my|am|is|learning|lives?|works?|likes?|loves?|please"
-    split = rf"，|,(?!\d)|\s+(?:and|but)\s+(?=(?:{verb})\b)"
+    listed = r"\d|(?<=\d,)\s*\d+\s*(?:[,.;…]|$)"  # numbers of a list belong together
+    split = rf"，|,(?!{listed})|\s+(?:and|but)\s+(?=(?:{verb})\b)"
     parts = [part.strip() for part in re.split(split, sentence, flags=re.IGNORECASE)]
     pairs = zip(parts, [*parts[1:], ""], strict=True)
     return [part + "?" if TAG.fullmatch(then) else part for part, then in pairs if part]

@@ -10,6 +10,7 @@ back exactly when it is chained or asked:
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ from chatapp.demo_reading import (
     read,
     sentences,
 )
+from memory.core.checking import ARCHIVE_GAP
 from memory.core.prompts import LANGUAGES
 
 SECTIONS = {
@@ -52,6 +54,15 @@ STANDING = re.compile(
 # Of these, what is over once a tool was called for it; and how a message quotes its calls.
 ONE_OFF = re.compile("(?:please )?i (?:want|need)\\b|请?(?:帮我|我要|我想)", re.IGNORECASE)
 CALLS = re.compile(r"(?:^|\n)calls [\w-]+\(.*", re.DOTALL)
+# Marks of Markdown, and what stays of them: at the start of a line, and in pairs around words. A
+# single one is a sign of its own, as in 12*12.
+MARKS = (
+    (re.compile(r"^\s*(?:#{1,6}|[*+-])\s+", re.MULTILINE), ""),
+    (re.compile(r"^\s*\|(.*)\|\s*$", re.MULTILINE), r"\1"),
+    (re.compile(r"(`+)([^`]+)\1"), r"\2"),
+    (re.compile(r"(?<![A-Za-z0-9*])(\*{1,3})(?=[^\s*])(.+?)(?<=[^\s*])\1(?![A-Za-z0-9*])"), r"\2"),
+)
+LETTER = re.compile(r"[^\W\d_]")
 SMALL_TALK = re.compile(
     r"(?:hi|hello|hey|thanks|thank you|ok|okay|yes|no|你好|您好|嗨|谢谢|好的?)?\W*", re.I
 )
@@ -93,7 +104,7 @@ class Notes:
     def recall(self, memory: str) -> None:
         """Take in a memory: a summary of this module or any other text about the user."""
         rows: list[tuple[str, str]] = []
-        for line in memory.splitlines():
+        for line in memory.replace(ARCHIVE_GAP, "").splitlines():
             match = LINE.fullmatch(line)
             # Whoever speaks goes on speaking until the next label.
             speaker = rows[-1][0] if rows and rows[-1][0] in SPEAKERS else ""
@@ -104,11 +115,12 @@ class Notes:
             if name == "done":
                 self.done.update({about(item): item for item in items})
             elif name in ("requests", "also", "asked"):
-                getattr(self, name).update(
-                    {item.partition(" → ")[0].casefold(): item for item in items}
-                )
+                getattr(self, name).update(_by_topic(items))
             elif name in ("facts", ""):
-                rest = self.learn(body, memory=True)
+                # An archive may begin in the middle of what was asked.
+                self.asked.update(_by_topic(item for item in items if " → " in item))
+                told = "; ".join(item for item in items if " → " not in item)
+                rest = filter(LETTER.search, self.learn(told, memory=True))
                 self.also.update({clause.casefold(): clip(_quiet(clause), 80) for clause in rest})
             for item in items if name not in ("asked", "facts", "") else ():
                 self.note(item)
@@ -159,7 +171,10 @@ class Notes:
         was done leaves its numbers behind."""
         for name, most in KEPT.items():
             items: Items = getattr(self, name)
-            for key in list(items)[: max(0, len(items) - most)]:
+            first = list(items)
+            if name == "literals":
+                first.sort(key=lambda value: _worth(value, self.literals[value]))
+            for key in first[: max(0, len(items) - most)]:
                 del items[key]
         parts: list[Dropped] = [
             (items, key) for items in (self.asked, self.also, self.requests) for key in items
@@ -183,6 +198,10 @@ class Notes:
         return text
 
 
+def _by_topic(items: Iterable[str]) -> Items:
+    return {item.partition(" → ")[0].casefold(): item for item in items}
+
+
 def _worth(value: str, label: str) -> int:
     """How late a literal is dropped: what has no label of its own first, refund numbers last."""
     return 2 if REFUND_NUMBER.fullmatch(value) else int(bool(LABEL.search(label)))
@@ -191,7 +210,9 @@ def _worth(value: str, label: str) -> int:
 def _quiet(text: str) -> str:
     """A text as one item: without line breaks, marks of a summary and Markdown."""
     text = re.sub(rf"\b(?:{'|'.join(LABELS)})\s*[:：]", "", text, flags=re.IGNORECASE)
-    return re.sub(r"\s+", " ", re.sub(r"[;；→]", ",", re.sub(r"[#*`|]", "", text))).strip()
+    for mark, kept in MARKS:
+        text = mark.sub(kept, text)
+    return re.sub(r"\s+", " ", re.sub(r"[;；→]", ",", text)).strip()
 
 
 def summarise(system: str, user: str) -> str:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from chatapp.demo_summary import approx_tokens
+from chatapp.demo_reading import approx_tokens, read
+from memory.core.checking import ARCHIVE_GAP
+from memory.encodings import counter_for
 from tests.chatapp.demo_talk import ADA, NAME_ZH, XIAOFU, ask, fold, talk
 
 
@@ -116,3 +118,75 @@ def test_an_edited_or_foreign_summary_is_taken_over() -> None:
 def test_an_unnamed_language_follows_the_conversation() -> None:
     assert fold(*talk(XIAOFU), language="").startswith("用户：叫小傅哥")
     assert fold(*talk(ADA), language="").startswith("User: is called Ada")
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("what is 12*12?", "what is 12*12?"),
+        ("what is 2 * 3 * 4?", "what is 2 * 3 * 4?"),
+        ("is 5*6*7 more than 3|4?", "is 5*6*7 more than 3|4?"),
+        ("what is C# good for?", "what is C# good for?"),
+        ("is **bold** text *nice*?", "is bold text nice?"),
+        ("什么是**智能体**？", "什么是智能体？"),
+        ("# Tell me of `list.sort` here", "Tell me of list.sort here"),
+        ("- Tell me of a list", "Tell me of a list"),
+        ("| Tell me | of cells |", "Tell me | of cells"),
+    ],
+)
+def test_markdown_goes_where_it_is_marks_and_arithmetic_stays(said: str, noted: str) -> None:
+    summary = fold(("user", said), ("assistant", "There is a long answer. " * 3))
+    assert f"{noted} → " in summary
+
+
+def test_a_summary_of_counting_is_within_its_cap_in_real_tokens() -> None:
+    counter = counter_for("gpt-4o")
+    summary = fold(*talk(ADA, *(f"count to {n}" for n in range(20, 40))), cap=200)
+    assert summary.startswith("User: is called Ada")
+    assert 100 < counter.count(summary) <= 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12",
+        "100 200 300 400 500",
+        "code KX-1000; code KX-1001; code QX7-4471",
+        "12*12 = 144; 3.14159; 1+2+3",
+        "!?#$%&/()=*",
+        "User: is called Ada; their order is 88231",
+    ],
+)
+def test_tokens_are_estimated_from_above(text: str) -> None:
+    assert counter_for("gpt-4o").count(text) <= approx_tokens(text) <= 2 * len(text)
+
+
+def test_a_chat_full_of_numbers_keeps_what_the_user_told_first() -> None:
+    told = (ADA, "My order is 88231", "My code: QX7-4471")
+    summary = fold(*talk(*told))
+    for start in range(100, 1_000, 20):
+        numbers = ", ".join(map(str, range(start, start + 12)))
+        summary = fold(*talk(f"count to {start}"), ("assistant", numbers), previous=summary)
+    for value in ("is called Ada", "88231", "code QX7-4471"):
+        assert value in summary
+
+
+def test_numbers_of_a_list_are_no_clauses() -> None:
+    summary = fold(("user", "sort 10, 11, 12, 1"), ("assistant", "1, 10, 11, 12. " * 4))
+    assert "Asked: sort 10, 11, 12, 1 → 1, 10, 11, 12" in summary
+    assert read("I'm Ada, 88231 is my order").facts[("name", "")] == "Ada"
+
+
+def test_an_archive_is_read_back_without_its_marks() -> None:
+    archived = f"""{ARCHIVE_GAP}
+, 10, 11, 1…; count to 21 → 1, 2, 3, 1…; count to 22 → 1, 2, 3, 1…
+{ARCHIVE_GAP}
+- user: My name is Ada
+- user: My order is 88231
+- assistant: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"""
+    summary = fold(*talk("What is RAG?"), previous=archived)
+    assert summary.startswith(
+        "User: is called Ada; their order is 88231\nAsked: count to 21 → 1, 2"
+    )
+    assert "left out" not in summary
+    assert "Also" not in summary
