@@ -11,7 +11,7 @@ import pytest
 
 from chatapp.tools import shop
 from chatapp.tools.registry import ToolContext
-from chatapp.tools.running import run_calls
+from chatapp.tools.running import CALLS_MOST, run_calls
 from chatapp.tools.shop import SHOP
 from chatapp.tools.shop_data import KNOWLEDGE, ORDERS, PRODUCTS
 from chatapp.tools.shop_ledger import ORDERS_MOST, Ledger, working_day
@@ -64,7 +64,8 @@ def test_refunds_applied_for_at_once_are_one(ledger: Ledger) -> None:
 
 async def test_a_conversation_cannot_place_orders_without_end() -> None:
     calls = [ToolCall("c", "place_order", json.dumps({"product": "A5"}))] * (ORDERS_MOST + 1)
-    done = await run_calls(calls, SHOP, context(1))
+    steps = [calls[at : at + CALLS_MOST] for at in range(0, len(calls), CALLS_MOST)]
+    done = [one for step in steps for one in await run_calls(step, SHOP, context(1))]
     assert [one.error for one in done].count("failed") == 1
     assert {one.content for one in done if not one.ok} == {"No more orders are taken."}
 
