@@ -16,12 +16,12 @@ TOO_LONG = re.compile(
 _CODE_TOO_LONG = "context_length_exceeded"
 # And how they say how long it is, and how large their window, in tokens.
 _LENGTHS = re.compile(
-    r"(?:resulted in|has|request \(|too long:) ?(?P<a>[\d,]+) (?:input )?tokens"
-    r"|\((?P<b>[\d,]+) in the messages",
+    r"(?:resulted in|has|request \(|too long:) ?(?P<a>\d[\d,]*) (?:input )?tokens"
+    r"|\((?P<b>\d[\d,]*) in the messages",
     re.IGNORECASE,
 )
 _WINDOWS = re.compile(
-    r"context (?:length|size)(?: is| of only)? \(?(?P<a>[\d,]+)|> (?P<b>[\d,]+) maximum",
+    r"context (?:length|size)(?: is| of only)? \(?(?P<a>\d[\d,]*)|> (?P<b>\d[\d,]*) maximum",
     re.IGNORECASE,
 )
 # What may be over a moment later.

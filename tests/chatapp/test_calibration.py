@@ -265,6 +265,7 @@ async def test_another_model_is_not_measured_by_it(runner: Any, conversation: Co
         ("prompt is too long: 208310 tokens > 200000 maximum", (208_310, 200_000)),
         ("the model is loaded with context length of only 4096 tokens", (None, 4_096)),
         ("the request exceeds the available context size. try increasing it", (None, None)),
+        ("context length , exceeded; request has , tokens", (None, None)),
     ],
 )  # fmt: skip
 def test_servers_say_in_their_words_how_long_and_how_large(
