@@ -200,7 +200,7 @@ def show_tab(
     """A tab as a fragment, with a `note` to say; to a refused plain form, the whole page."""
     if request.method == "POST" and not request.htmx:  # type: ignore[attr-defined]
         return render(request, "chat/page.html", _page(request, found, tab, **more), status=status)
-    context = _tab(_shown(found, number), tab, **more) | {"oob": True, "note": note}
+    context = _tab(_shown(found, number), tab, **more) | {"note": note}
     return render(request, "chat/_tab.html", context, status=status)
 
 

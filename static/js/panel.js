@@ -35,11 +35,16 @@ export function createPanel({ url, body, onGone }) {
     if (page.querySelector("#context")?.dataset.revision !== view()?.dataset.revision) drafts.tellNewer();
   }
 
+  /** The tags of the page's head, which come with each view that is fetched. */
+  function tagsOf(source) {
+    return (source.querySelector("[data-head-tags]")?.content ?? source).querySelector("#head-tags");
+  }
+
   function draw(source) {
     const context = source.querySelector("#context");
     const bar = source.querySelector("[data-bar]");
     if (!context || !bar) return;
-    entitle(source.querySelector("#head-tags").dataset.title);
+    entitle(tagsOf(source).dataset.title);
     for (const copy of document.querySelectorAll("[data-bar-copy]")) {
       copy.replaceChildren(...Array.from(bar.children, (part) => document.importNode(part, true)));
     }
@@ -90,6 +95,7 @@ export function createPanel({ url, body, onGone }) {
     for (const id of kept.open) document.getElementById(id)?.setAttribute("open", "");
     drafts.restore();
     fitSettings(body);
+    document.getElementById("head-tags").replaceWith(document.importNode(tagsOf(body), true));
     if (view() && view().dataset.tab === kept.tab) view().scrollTop = kept.top;
     if (view()) nameView();
     if (isNext()) draw(document);

@@ -105,6 +105,24 @@ def test_reset_asks_greys_and_forgets_and_undo_gives_the_same_window(
     assert faded != visible
 
 
+def test_an_undo_is_shown_also_where_its_button_goes_before_the_answer_comes(chat: Chat) -> None:
+    """The line of the reset, with the button, goes as soon as the page hears of the undo."""
+    divider = chat.page.locator(".divider.reset")
+
+    def late(route: Route) -> None:
+        response = route.fetch()
+        expect(divider).to_have_count(0)
+        route.fulfill(response=response)
+
+    chat.ask(NAME)
+    chat.reset()
+    chat.expect_kinds("system")
+    chat.page.route("**/memory/undo/", late)
+    divider.get_by_role("button", name="undo").click()
+    chat.expect_kinds("system", "tail", "tail")
+    expect(chat.page.locator("#head-tags")).to_have_count(1)
+
+
 def test_after_a_reset_the_model_does_not_know_and_undo_still_brings_it_back(chat: Chat) -> None:
     chat.ask(NAME)
     chat.reset()
