@@ -22,7 +22,7 @@ async def test_ws_06_a_message_sent_again_over_a_new_socket_is_handled_once(
     """A client that reconnects by itself had one message stored and answered several times."""
     first = await open_page(conversation)
     await first.send(type="message.send", id="m1", text="hello")
-    await first.socket.disconnect()  # before anything was acknowledged
+    await first.socket.disconnect(timeout=10)  # before anything was acknowledged
     for _ in range(3):
         again = await open_page(conversation)
         await again.send(type="message.send", id="m1", text="hello")
