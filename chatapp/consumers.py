@@ -67,9 +67,6 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.conversation is None:
             return
-        if not await self._is_signed_in():
-            await self.close(NO_USER)
-            return
         with translation.override(language_of(self.scope)):
             await self._obey(text_data)
 
@@ -113,6 +110,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self._tell(Refused("internal", words, getattr(frame, "id", "")))
 
     async def _act(self, frame: frames.Frame) -> None:
+        if not await self._is_signed_in():
+            await self.close(NO_USER)
+            return
         match frame:
             case frames.Send(frame_id, text):
                 await self._start(frame_id, text, None)
