@@ -34,7 +34,10 @@ class Conversation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("owner"),
+        on_delete=models.CASCADE,
+        related_name="conversations",
     )
     title = models.CharField(_("title"), max_length=200, blank=True)
     system_prompt = models.TextField(_("system prompt"), blank=True)
@@ -47,16 +50,16 @@ class Conversation(models.Model):
     turn_tokens = models.PositiveIntegerField(
         _("most tokens of a turn's steps"), null=True, blank=True
     )
-    next_position = models.PositiveBigIntegerField(default=1)
-    next_request = models.PositiveIntegerField(default=1)
-    next_turn = models.PositiveIntegerField(default=1)
-    memory_revision = models.PositiveIntegerField(default=0)
-    context_start = models.PositiveBigIntegerField(default=1)
-    hold_turn = models.PositiveIntegerField(default=0)
-    compaction_claim = models.UUIDField(null=True, blank=True)
-    compaction_claimed_at = models.DateTimeField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(default=timezone.now, db_index=True)
+    next_position = models.PositiveBigIntegerField(_("next position"), default=1)
+    next_request = models.PositiveIntegerField(_("next request number"), default=1)
+    next_turn = models.PositiveIntegerField(_("next turn"), default=1)
+    memory_revision = models.PositiveIntegerField(_("memory revision"), default=0)
+    context_start = models.PositiveBigIntegerField(_("context starts at"), default=1)
+    hold_turn = models.PositiveIntegerField(_("compaction waits until turn"), default=0)
+    compaction_claim = models.UUIDField(_("compaction claimed by"), null=True, blank=True)
+    compaction_claimed_at = models.DateTimeField(_("compaction claimed at"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("updated at"), default=timezone.now, db_index=True)
 
     class Meta:
         ordering = ["-updated_at"]
@@ -161,23 +164,28 @@ class Message(models.Model):
         TOOL = "tool", _("tool")
 
     conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="messages"
+        Conversation,
+        verbose_name=_("conversation"),
+        on_delete=models.CASCADE,
+        related_name="messages",
     )
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="messages")
-    position = models.PositiveBigIntegerField()
-    role = models.CharField(max_length=10, choices=Role.choices)
-    content = models.TextField(blank=True)
-    tool_calls = models.JSONField(default=list, blank=True)
-    tool_call_id = models.CharField(max_length=200, blank=True)
-    name = models.CharField(max_length=200, blank=True)
-    reasoning = models.TextField(blank=True)
-    reasoning_tokens = models.PositiveIntegerField(default=0)
-    detail = models.JSONField(default=dict, blank=True)
-    tokens = models.PositiveIntegerField()
-    encoding = models.CharField(max_length=40)
-    counts = models.BooleanField()
-    active = models.BooleanField(default=True)
-    created_at = models.DateTimeField(default=timezone.now)
+    turn = models.ForeignKey(
+        Turn, verbose_name=_("turn"), on_delete=models.CASCADE, related_name="messages"
+    )
+    position = models.PositiveBigIntegerField(_("position"))
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices)
+    content = models.TextField(_("content"), blank=True)
+    tool_calls = models.JSONField(_("tool calls"), default=list, blank=True)
+    tool_call_id = models.CharField(_("tool call id"), max_length=200, blank=True)
+    name = models.CharField(_("name"), max_length=200, blank=True)
+    reasoning = models.TextField(_("thoughts"), blank=True)
+    reasoning_tokens = models.PositiveIntegerField(_("thoughts (tokens)"), default=0)
+    detail = models.JSONField(_("detail"), default=dict, blank=True)
+    tokens = models.PositiveIntegerField(_("tokens"))
+    encoding = models.CharField(_("encoding"), max_length=40)
+    counts = models.BooleanField(_("counts as a message"))
+    active = models.BooleanField(_("active"), default=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
 
     class Meta:
         ordering = ["conversation", "position"]

@@ -27,32 +27,41 @@ class Summary(models.Model):
         HUMAN = "human", _("edited by hand")
 
     conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="summaries"
+        Conversation,
+        verbose_name=_("conversation"),
+        on_delete=models.CASCADE,
+        related_name="summaries",
     )
-    version = models.PositiveIntegerField()
-    kind = models.CharField(max_length=10, choices=Kind.choices)
-    text = models.TextField()
-    first_position = models.PositiveBigIntegerField()
-    last_position = models.PositiveBigIntegerField()
-    messages_folded = models.PositiveIntegerField()
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL)
+    version = models.PositiveIntegerField(_("version"))
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
+    text = models.TextField(_("text"))
+    first_position = models.PositiveBigIntegerField(_("first message"))
+    last_position = models.PositiveBigIntegerField(_("last message"))
+    messages_folded = models.PositiveIntegerField(_("messages folded"))
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, verbose_name=_("made from"), on_delete=models.SET_NULL
+    )
     author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        verbose_name=_("author"),
+        on_delete=models.SET_NULL,
     )
-    tokens_before = models.PositiveIntegerField()
-    tokens_after = models.PositiveIntegerField()
-    model = models.CharField(max_length=200, blank=True)
-    prompt_version = models.CharField(max_length=40, blank=True)
-    seconds = models.FloatField(default=0)
-    usage = models.JSONField(default=dict, blank=True)
-    literals = models.JSONField(default=list, blank=True)
-    carried = models.PositiveIntegerField(default=0)
-    unsupported = models.JSONField(default=list, blank=True)
-    turn = models.PositiveIntegerField(default=0)
-    file = models.CharField(max_length=200, blank=True)
-    undone = models.BooleanField(default=False)
-    valid = models.BooleanField(default=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    tokens_before = models.PositiveIntegerField(_("tokens before"))
+    tokens_after = models.PositiveIntegerField(_("tokens after"))
+    model = models.CharField(_("model"), max_length=200, blank=True)
+    prompt_version = models.CharField(_("prompt version"), max_length=40, blank=True)
+    seconds = models.FloatField(_("seconds"), default=0)
+    usage = models.JSONField(_("usage"), default=dict, blank=True)
+    literals = models.JSONField(_("lost literals"), default=list, blank=True)
+    carried = models.PositiveIntegerField(_("literals carried"), default=0)
+    unsupported = models.JSONField(_("unsupported literals"), default=list, blank=True)
+    turn = models.PositiveIntegerField(_("turn"), default=0)
+    file = models.CharField(_("file"), max_length=200, blank=True)
+    undone = models.BooleanField(_("undone"), default=False)
+    valid = models.BooleanField(_("valid"), default=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         ordering = ["conversation", "-version"]
@@ -99,19 +108,29 @@ class MemoryEvent(models.Model):
         FORK = "fork", _("fork")
 
     conversation = models.ForeignKey(
-        Conversation, on_delete=models.CASCADE, related_name="memory_events"
+        Conversation,
+        verbose_name=_("conversation"),
+        on_delete=models.CASCADE,
+        related_name="memory_events",
     )
-    kind = models.CharField(max_length=20, choices=Kind.choices)
-    revision = models.PositiveIntegerField()
-    before = models.JSONField(default=dict)
-    after = models.JSONField(default=dict)
-    detail = models.JSONField(default=dict)
-    summary = models.ForeignKey(Summary, null=True, blank=True, on_delete=models.SET_NULL)
+    kind = models.CharField(_("kind"), max_length=20, choices=Kind.choices)
+    revision = models.PositiveIntegerField(_("revision"))
+    before = models.JSONField(_("state before"), default=dict)
+    after = models.JSONField(_("state after"), default=dict)
+    detail = models.JSONField(_("detail"), default=dict)
+    summary = models.ForeignKey(
+        Summary, null=True, blank=True, verbose_name=_("summary"), on_delete=models.SET_NULL
+    )
     undoes = models.OneToOneField(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="undone_by"
+        "self",
+        null=True,
+        blank=True,
+        verbose_name=_("takes back"),
+        on_delete=models.SET_NULL,
+        related_name="undone_by",
     )
-    at_position = models.PositiveBigIntegerField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    at_position = models.PositiveBigIntegerField(_("before message"))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         ordering = ["conversation", "id"]
