@@ -168,8 +168,9 @@ def complete(body: Json, count: Callable[[str], int] = estimated_tokens) -> Comp
             code="context_length_exceeded",
         )
     answered = _answered(body["messages"], offer)
-    most = body.get("max_completion_tokens") or body.get("max_tokens")
-    kept = _cut_step(answered, most, count) if most else answered
+    room = max(1, DEMO_LIMIT - prompt)
+    most = body.get("max_completion_tokens") or body.get("max_tokens") or room
+    kept = _cut_step(answered, min(most, room), count)
     canonical = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
     return Completion(
