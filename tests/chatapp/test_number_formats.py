@@ -1,6 +1,7 @@
 """Numbers are written in one way, that of the language, in sentences as in the figures beside."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.test import Client
@@ -14,6 +15,14 @@ from memory.models import Conversation
 from tests.chatapp.helpers import save
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    """A page leaves its language behind; the next test does not find it."""
+    with translation.override("en"):
+        yield
+
 
 WRITTEN = [("en", "5,376"), ("zh-hans", "5376")]
 
