@@ -1,17 +1,14 @@
 """The admin: a look, and repair by new versions."""
 
-import re
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
-from django.utils import translation
 
 from chatapp import admin as admins
-from memory.models import Conversation, MemoryEvent, Message, Summary
+from memory.models import Conversation, MemoryEvent, Summary
 from tests.chatapp.helpers import fill, fold
 
 pytestmark = pytest.mark.django_db
@@ -140,23 +137,3 @@ def test_staff_sees_its_own_conversations_only_and_adds_or_deletes_nothing(
     edit(client, summary, "mine now")
     client.post(reverse("admin:memory_summary_delete", args=[summary.pk]), {"post": "yes"})
     assert Summary.objects.get().text == "They talked."
-
-
-@pytest.mark.parametrize("model", [Conversation, Message, Summary, MemoryEvent])
-def test_every_field_has_a_chinese_name(model: type[Model]) -> None:
-    fields = [field for field in model._meta.fields if not field.primary_key]
-    with translation.override("zh-hans"):
-        names = {field.name: str(field.verbose_name) for field in fields}
-    english = [name for name, words in names.items() if not re.search("[一-鿿]|^token$", words)]
-    assert english == []
-
-
-def test_the_rows_of_a_version_are_labelled_in_chinese(
-    client: Client, staff: Any, summary: Summary
-) -> None:
-    client.force_login(staff)
-    url = reverse("admin:memory_summary_change", args=[summary.pk])
-    html = client.get(url, headers={"accept-language": "zh-CN"}).text
-    labels = re.findall(r"<label[^>]*>\s*([^<]+?)\s*</label>", html)
-    assert [label for label in labels if re.fullmatch(r"[\x00-\x7f]+", label)] == []
-    assert "压缩前 token:" in labels

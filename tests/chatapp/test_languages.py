@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
+from django.db.models import Model
 from django.http import HttpRequest
 from django.test import AsyncClient, Client
 from django.test.utils import override_settings
@@ -18,8 +19,8 @@ from django.views.defaults import server_error
 from memory import service
 from memory.core.policy import TEMPLATES
 from memory.core.presets import PRESETS
-from memory.models import Conversation
-from tests.chatapp.helpers import copy_catalogue, say
+from memory.models import Conversation, MemoryEvent, Message, Summary
+from tests.chatapp.helpers import copy_catalogue, fill, fold, say
 from tests.sockets import Page, cookie_of
 
 CHINESE = {"headers": {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}}
@@ -227,3 +228,23 @@ async def test_error_frames_speak_the_language_of_the_visitor(
         heard.append((await page.next())["message"])
     assert tuple(heard) == words
     await page.socket.disconnect()
+
+
+@pytest.mark.parametrize("model", [Conversation, Message, Summary, MemoryEvent])
+def test_every_field_of_the_admin_has_a_chinese_name(model: type[Model]) -> None:
+    fields = [field for field in model._meta.fields if not field.primary_key]
+    with translation.override("zh-hans"):
+        names = {field.name: str(field.verbose_name) for field in fields}
+    english = [name for name, words in names.items() if not re.search("[一-鿿]|^token$", words)]
+    assert english == []
+
+
+def test_a_version_in_the_admin_is_labelled_in_chinese(
+    client: Client, admin_user: Any, conversation: Conversation
+) -> None:
+    fill(conversation, 8)
+    client.force_login(admin_user)
+    url = reverse("admin:memory_summary_change", args=[fold(conversation, 6).pk])
+    labels = re.findall(r"<label[^>]*>\s*([^<]+?)\s*</label>", client.get(url, **CHINESE).text)
+    assert [label for label in labels if re.fullmatch(r"[\x00-\x7f]+", label)] == []
+    assert "压缩前 token:" in labels
