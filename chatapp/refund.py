@@ -58,7 +58,8 @@ def new_conversation(*, owner: Any, strategy: str) -> Conversation:
 
 def begin(*, shown: Conversation, strategy: str) -> Conversation:
     """The conversation in which the demo plays that is started beside another one: that one where
-    nothing was said or set in it yet, else a new one."""
+    nothing was said or set in it yet, else a new one. Raises Conversation.DoesNotExist."""
+    shown.refresh_from_db()
     untouched = Conversation.objects.filter(pk=shown.pk, next_turn=1, memory_revision=0, title="")
     if untouched.update(policy_data=STRATEGIES[strategy], tools=TOOLS, **_words(strategy)):
         return shown
