@@ -162,7 +162,8 @@ class Runner:
         """Listen, once, for stops that arrive through another process."""
         if self._channel:
             return
-        channel = await get_channel_layer().new_channel("runner")
+        # Of the kind that pages have: on Redis who listens at another one holds up all of these.
+        channel = await get_channel_layer().new_channel()
         if not self._channel:
             self._channel = channel
             self._listener = self.spawn(self._hear())
