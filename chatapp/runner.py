@@ -174,6 +174,8 @@ class Runner:
             try:
                 self._cancel((await layer.receive(self._channel))["turn_id"])
             except Exception:  # whatever a layer raises: it is needed as long as the process runs
+                if (task := asyncio.current_task()) and task.cancelling():
+                    return  # a layer may raise something of its own where it is cancelled
                 logger.warning("stops are not heard; listening again", exc_info=True)
                 await asyncio.sleep(LISTEN_AGAIN)
 

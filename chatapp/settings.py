@@ -86,15 +86,11 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}
 
 REDIS_URL = env.text("REDIS_URL")
-# Layers lose messages silently past their capacity: it is high, and clients notice a gap. They wait
-# up to 5 s for a message; a time limit of the client's own must be longer, or idle pages fall out.
+# Layers lose messages silently past their capacity: it is high, and clients notice a gap.
 CHANNEL_LAYERS: dict[str, Any] = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {
-            "hosts": [{"address": REDIS_URL, "socket_timeout": 20}],
-            "capacity": 1_000,
-        },
+        "BACKEND": "chatapp.redis_layer.RedisLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "capacity": 1_000},
     }
     if REDIS_URL
     else {"BACKEND": "chatapp.layers.MemoryLayer", "CONFIG": {"capacity": 1_000}}
