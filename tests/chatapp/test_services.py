@@ -29,7 +29,7 @@ def listens(url: str) -> bool:
         return False
 
 
-# More than the 5 s after which the layer asks Redis again, as does a listener that hears nothing.
+# Longer than the 5 s that the client of Redis gives a read.
 IDLE = """
 import asyncio, django
 django.setup()
